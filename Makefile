@@ -1,0 +1,17 @@
+# From a bare machine (Debian, root; rustup, Node 20, Python 3.11 with pip), each of these installs what it lacks and says so.
+.PHONY: run test pkg bench
+
+# The page, served, with the real model behind it. PORT and DATA are honoured.
+run:
+	@scripts/run
+
+# Everything, browsers included.
+test:
+	@scripts/test
+
+# The npm package, rebuilt into pkg/, which is committed.
+pkg:
+	@scripts/build-pkg pkg
+
+bench:
+	cargo bench
