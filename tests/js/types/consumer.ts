@@ -1,0 +1,104 @@
+// Compiled in the strictest mode, never run: what a user writes must pass, what the types forbid must not.
+import init, {
+  draw,
+  exp,
+  Frame,
+  Generator,
+  randomSeed,
+  sampleToken,
+  stateSchema,
+  uniform,
+  verify,
+  type Claim,
+  type GeneratorState,
+  type Logits,
+  type Model,
+  type RunRecord,
+  type SamplerError,
+  type Seed,
+  type Settings,
+  type TokenIds,
+  type Verdict,
+} from "@quillmate/sampler";
+
+await init();
+
+const logits: Logits = new Float32Array([0, 1, 2]);
+const settings: Settings = { temperature: 0.8 };
+const token: number = sampleToken(logits, settings, uniform("42", 0));
+sampleToken(new Float64Array(3), undefined, 0.5);
+sampleToken(logits, {}, uniform(42n, 0n, 1n));
+const bits: bigint = draw(randomSeed(), token);
+const y: number = exp(-1);
+const schema: unknown = JSON.parse(stateSchema());
+
+const model: Model = (tokens) => new Float64Array(tokens.length + 1);
+const seeds: Seed[] = ["42", 42n, 42];
+const prompt: TokenIds = [1, 2];
+for (const seed of seeds) new Generator(model, prompt, seed).free();
+const run = new Generator(null, new Uint32Array(2), 1, settings);
+run.stepWith(logits);
+const frame: Frame = Frame.forSettings(run.position, new Float32Array(4), run.settings);
+run.stepWithFrame(frame);
+const dtype: "f32" | "bf16" | "f16" = frame.dtype;
+const layout: "dense" | "sparse" = frame.layout;
+const most: number | null = frame.maxTopK;
+Frame.decode(frame.encode()).logits(settings).length;
+frame[Symbol.dispose]();
+
+const state: GeneratorState = JSON.parse(JSON.stringify(run.state())) as GeneratorState;
+const topK: number = state.settings.top_k;
+Generator.fromState(model, state).step();
+const record: RunRecord = { start: state, frames: [new Uint8Array(4)] };
+const claim: Claim = { tokens: run.tokens, state };
+const verdict: Verdict = verify(record, claim);
+switch (verdict.verdict) {
+  case "match":
+    verdict.steps.toFixed();
+    break;
+  case "diverged":
+    if (verdict.why === "logits") verdict.expected.toUpperCase();
+    if (verdict.why === "draw") verdict.claimed.uniform.toFixed();
+    if (verdict.why === "settings") verdict.expected.top_p.toFixed();
+    break;
+  case "refused":
+    verdict.code.toUpperCase();
+    break;
+  default:
+    verdict satisfies never;
+}
+try {
+  run.step();
+} catch (error) {
+  const { code, index, value } = error as SamplerError;
+  console.log(code, index, value);
+}
+{
+  using scoped = new Generator(model, [], "1");
+  scoped.step();
+}
+
+// @ts-expect-error a plain array would be rounded silently
+sampleToken([0, 1, 2], {}, 0);
+// @ts-expect-error u is not optional
+sampleToken(logits, {});
+// @ts-expect-error a misspelt setting
+sampleToken(logits, { top_k: 3 }, 0);
+// @ts-expect-error a setting is a number
+sampleToken(logits, { topK: "3" }, 0);
+// @ts-expect-error no seed
+uniform(undefined, 0);
+// @ts-expect-error a model is synchronous
+new Generator(async () => logits, [], "1");
+// @ts-expect-error null must be said
+new Generator(undefined, [], "1");
+// @ts-expect-error frames come from its static methods
+new Frame();
+// @ts-expect-error frames hold f32
+Frame.dense(0, new Float64Array(3));
+// @ts-expect-error the step is read only
+run.position = 3;
+// @ts-expect-error a state's seed is text
+state.seed = 42;
+
+export { bits, dtype, layout, most, schema, token, topK, y };

@@ -1,0 +1,81 @@
+// The whole of contract.json, bit for bit. Each kind says how many cases it ran; the caller holds that against the file.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { draw, exp, Generator, sampleToken, uniform } from "@quillmate/sampler";
+import { asF32, below, contract, fromBits, hardExp, LARGEST_U, numbers, settingsOf, toBits } from "./support.mjs";
+
+/** One test over all cases of a kind. */
+function cases(kind, list, check) {
+  test(`${kind} vectors`, () => {
+    let ran = 0;
+    for (const [i, vector] of list.entries()) {
+      check(vector, `${kind} ${i}${vector.name ? `, ${vector.name}` : ""}`);
+      ran += 1;
+    }
+    console.log(`ran ${ran} ${kind} cases`);
+    assert.ok(ran > 0);
+    assert.equal(ran, list.length);
+  });
+}
+
+const sameExp = ([x, y], name) => assert.equal(toBits(exp(fromBits(x))), y, `${name}: exp(${fromBits(x)})`);
+cases("exp", contract.exp, sameExp);
+cases("exp_hard", hardExp.exp, sameExp);
+
+cases("uniform", contract.uniform, ({ seed, step, stream, draw: bits, uniform_bits }, name) => {
+  const seeds = [seed, BigInt(seed)];
+  if (Number.isSafeInteger(Number(seed))) seeds.push(Number(seed));
+  for (const s of seeds) {
+    assert.equal(draw(s, step, stream), BigInt(bits), name);
+    assert.equal(draw(s, BigInt(step), BigInt(stream)), BigInt(bits), name);
+    assert.equal(toBits(uniform(s, step, stream)), uniform_bits, name);
+    if (stream === 0) assert.equal(toBits(uniform(s, step)), uniform_bits, name);
+  }
+});
+
+cases("sample", contract.sample, (vector, name) => {
+  const settings = settingsOf(vector);
+  const logits = numbers(vector.logits);
+  const rows = [logits, asF32(logits)].filter((row) => row !== null);
+  for (const row of rows) {
+    const token = (u) => sampleToken(row, settings, u);
+    for (const [u, expected] of vector.draws) assert.equal(token(u), expected, `${name}, u ${u}`);
+
+    if (vector.probability_bits === undefined) {
+      for (const u of [0, 0.5, LARGEST_U]) assert.equal(token(u), vector.kept[0], name);
+      continue;
+    }
+    // The kept set and its probabilities, through the borders between tokens: each is where the running sum says, to the bit.
+    assert.equal(vector.kept.length, vector.probability_bits.length);
+    let [r, last] = [0, -1];
+    for (const [i, id] of vector.kept.entries()) {
+      const start = r;
+      const q = fromBits(vector.probability_bits[i]);
+      r += q;
+      if (q > 0) last = id;
+      if (r === start || start >= 1) continue;
+      assert.equal(token(start), id, `${name}: first u of token ${id}`);
+      assert.equal(token(Math.min(below(r), LARGEST_U)), id, `${name}: last u of token ${id}`);
+    }
+    if (r <= LARGEST_U) assert.equal(token(LARGEST_U), last, `${name}: beyond the sum`);
+  }
+
+  // A run over the same row draws uniform(seed, n) and nothing else.
+  const run = new Generator(() => logits, [], "42", settings);
+  for (let n = 0; n < 5; n++) assert.equal(run.step(), sampleToken(logits, settings, uniform("42", n)), name);
+  run.free();
+});
+
+test("known answers", () => {
+  assert.equal(uniform(42, 0), 0.7415648787718233);
+  assert.equal(draw(0, 0, 0), 16294208416658607535n);
+  assert.equal(draw(1234567, 0, 0), 6457827717110365317n);
+  assert.equal(draw(2n ** 53n + 1n, 0), 386430782533759031n);
+  assert.equal(draw(2n ** 53n, 0), 14898857794701533647n);
+});
+
+test("exp outside the vectors", () => {
+  assert.equal(exp(-Infinity), 0);
+  assert.ok(Number.isNaN(exp(NaN)));
+  assert.equal(exp(-746), 0);
+});
