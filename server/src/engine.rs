@@ -1,0 +1,369 @@
+//! The one thread that owns the model's time: it gives every active run one step in turn.
+//!
+//! A step is *logits, frame, token, commit, and only then the bell*. Runs share nothing that changes: each has its own
+//! session, and a session is fed on the one schedule (the prompt in one pass, then token by token) whether the run is
+//! new, resumed after a crash, or started again. What a resumed run recomputes on its way is compared with the frames it
+//! stored, so a model that computes otherwise on this machine is noticed before it writes another text.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use quillmate_sampler::{Frame, Refusal, Run};
+use tokio::sync::oneshot;
+
+use crate::hub::Hub;
+use crate::model::{LanguageModel, ModelError, Session};
+use crate::store::{Status, Store, StoreError, StoredRun};
+
+/// What the engine is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Runs that get steps at once; more wait.
+    pub runs: usize,
+    /// Contexts after a prompt that are kept, so that the same prompt need not be read again.
+    pub prefills: usize,
+    /// A pause before every step, for tests and for watching.
+    pub delay: Duration,
+}
+
+enum Command {
+    Start(String),
+    Stop(String, oneshot::Sender<Result<(), StoreError>>),
+    Quit,
+}
+
+/// Sends the engine its work.
+#[derive(Clone)]
+pub struct Handle {
+    commands: Sender<Command>,
+}
+
+impl Handle {
+    /// Begins, or takes up again, a run that is stored as running.
+    pub fn start(&self, run: &str) {
+        // An engine that is gone is a server that is stopping; the run is stored and goes on after it.
+        let _ = self.commands.send(Command::Start(run.to_owned()));
+    }
+
+    /// Stops a run between two steps. `None` if the engine is gone.
+    pub async fn stop(&self, run: &str) -> Option<Result<(), StoreError>> {
+        let (done, answer) = oneshot::channel();
+        self.commands.send(Command::Stop(run.to_owned(), done)).ok()?;
+        answer.await.ok()
+    }
+
+    /// Ends the thread after the step it is at.
+    pub fn quit(&self) {
+        let _ = self.commands.send(Command::Quit);
+    }
+}
+
+/// Starts the engine's thread. It loads the model first, takes up what is unfinished in the store, and only then makes
+/// the model known through `ready`.
+pub fn spawn(
+    options: Options,
+    store: Arc<Store>,
+    hub: Arc<Hub>,
+    ready: Arc<OnceLock<Arc<dyn LanguageModel>>>,
+    load: impl FnOnce() -> Result<Arc<dyn LanguageModel>, ModelError> + Send + 'static,
+    failed: oneshot::Sender<EngineError>,
+) -> std::io::Result<(Handle, JoinHandle<()>)> {
+    let (commands, inbox) = channel();
+    let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
+        let outcome = load().map_err(EngineError::from).and_then(|model| {
+            let mut engine = Engine {
+                options,
+                prefills: Prefills::new(options.prefills),
+                store,
+                hub,
+                model,
+                turns: VecDeque::new(),
+                waiting: VecDeque::new(),
+            };
+            engine.take_up()?;
+            let _ = ready.set(Arc::clone(&engine.model));
+            engine.work(&inbox);
+            Ok(())
+        });
+        if let Err(error) = outcome {
+            let _ = failed.send(error);
+        }
+    })?;
+    Ok((Handle { commands }, thread))
+}
+
+/// Why the engine could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// There is no model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+struct Engine {
+    options: Options,
+    prefills: Prefills,
+    store: Arc<Store>,
+    hub: Arc<Hub>,
+    model: Arc<dyn LanguageModel>,
+    turns: VecDeque<Active>,
+    waiting: VecDeque<String>,
+}
+
+/// A run that is being written.
+struct Active {
+    id: String,
+    run: Run,
+    /// The first step that has, or will have, a frame.
+    start: u64,
+    /// The step before which the run is whole.
+    end: u64,
+    /// The context; none until the prompt has been read.
+    session: Option<Box<dyn Session>>,
+    /// How many of the run's tokens the session has been fed.
+    fed: u64,
+}
+
+/// What a turn came to.
+enum Turn {
+    GoesOn,
+    Over,
+}
+
+/// Why a run fails: a code for its `reason`, and words for the log.
+struct Failure {
+    code: String,
+    message: String,
+}
+
+impl Failure {
+    fn new(code: &str, message: impl std::fmt::Display) -> Self {
+        Self { code: code.into(), message: message.to_string() }
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self::new(error.code(), error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::new("store_error", error)
+    }
+}
+
+impl Failure {
+    fn refused(refusal: impl Refusal) -> Self {
+        Self::new(refusal.code(), refusal)
+    }
+}
+
+impl Engine {
+    /// Takes up every run that is not over, in the order they were made. Those of another model are told so by name and
+    /// keep what they have: a server with their model takes them up again.
+    fn take_up(&mut self) -> Result<(), StoreError> {
+        self.store.keep_tokenizer(self.model.tokens())?;
+        for id in self.store.unfinished()? {
+            let Some(stored) = self.store.run(&id)? else {
+                continue;
+            };
+            if stored.model.sha256 == self.model.identity().sha256 {
+                self.store.set_status(&id, Status::Running, None)?;
+                self.waiting.push_back(id);
+            } else {
+                tracing::warn!(
+                    run = id,
+                    of = stored.model.name,
+                    sha256 = stored.model.sha256,
+                    "left alone: another model"
+                );
+                self.store.set_status(&id, Status::Failed, Some("model_mismatch"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, inbox: &Receiver<Command>) {
+        loop {
+            let idle = self.turns.is_empty() && self.waiting.is_empty();
+            let command = if idle {
+                // Nothing to do until somebody asks; nobody left to ask is the end.
+                match inbox.recv() {
+                    Ok(command) => Some(command),
+                    Err(_) => return,
+                }
+            } else {
+                match inbox.try_recv() {
+                    Ok(command) => Some(command),
+                    Err(TryRecvError::Empty) => None,
+                    Err(TryRecvError::Disconnected) => return,
+                }
+            };
+            match command {
+                Some(Command::Quit) => return,
+                Some(Command::Start(id)) => {
+                    let known = self.waiting.contains(&id) || self.turns.iter().any(|active| active.id == id);
+                    if !known {
+                        self.waiting.push_back(id);
+                    }
+                }
+                Some(Command::Stop(id, done)) => {
+                    self.turns.retain(|active| active.id != id);
+                    self.waiting.retain(|waiting| *waiting != id);
+                    let stopped = self.store.set_status(&id, Status::Stopped, Some("stopped"));
+                    self.hub.ring(&id);
+                    let _ = done.send(stopped);
+                }
+                None => self.turn(),
+            }
+        }
+    }
+
+    /// Gives the next run its turn.
+    fn turn(&mut self) {
+        while self.turns.len() < self.options.runs {
+            let Some(id) = self.waiting.pop_front() else { break };
+            match self.store.run(&id) {
+                // In front, so that a new run's prompt is read before the others go on.
+                Ok(Some(stored)) if stored.status == Status::Running => self.turns.push_front(Active::new(stored)),
+                Ok(_) => {}
+                Err(error) => self.fail(&id, &error.into()),
+            }
+        }
+        let Some(mut active) = self.turns.pop_front() else {
+            return;
+        };
+        if !self.options.delay.is_zero() {
+            std::thread::sleep(self.options.delay);
+        }
+        // A panic in a model's arithmetic costs its run this try, not the other runs theirs. Nothing of the run
+        // survives here, and the store has only whole steps.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.step(&mut active)))
+            .unwrap_or_else(|_| Err(Failure::new("model_error", "the step panicked")));
+        match outcome {
+            Ok(Turn::GoesOn) => self.turns.push_back(active),
+            Ok(Turn::Over) => {}
+            Err(failure) => self.fail(&active.id, &failure),
+        }
+    }
+
+    /// One pass through the model, and a token unless the run is still on its way to where it was.
+    fn step(&mut self, active: &mut Active) -> Result<Turn, Failure> {
+        let position = active.run.position();
+        if position >= active.end {
+            // Only a run that was reopened at its very end: there is nothing to add.
+            self.store.set_status(&active.id, Status::Finished, Some("length"))?;
+            self.hub.ring(&active.id);
+            return Ok(Turn::Over);
+        }
+        let logits = self.advance(active)?;
+        let at = active.fed;
+        if at < active.start {
+            return Ok(Turn::GoesOn);
+        }
+        let frame = Frame::for_settings(at, &logits, active.run.settings()).map_err(Failure::refused)?;
+        let frame = frame.encode();
+        if at < position {
+            let stored = self.store.frame(&active.id, at)?;
+            if stored.as_deref() != Some(&frame) {
+                return Err(Failure::new(
+                    "logits_differ",
+                    format!("step {at} gives other logits than those stored; was the run written by another build?"),
+                ));
+            }
+            return Ok(Turn::GoesOn);
+        }
+        let token = active.run.step_with(&logits).map_err(Failure::refused)?;
+        let end = if self.model.end_tokens().contains(&token) {
+            Some("end_token")
+        } else if active.run.position() >= active.end {
+            Some("length")
+        } else {
+            None
+        };
+        self.store.append(&active.id, at, token, &frame, end)?;
+        self.hub.ring(&active.id);
+        Ok(if end.is_some() { Turn::Over } else { Turn::GoesOn })
+    }
+
+    /// Feeds the session what comes next on the schedule and gives the logits for step `active.fed`.
+    fn advance(&mut self, active: &mut Active) -> Result<Vec<f32>, Failure> {
+        if let Some(session) = &mut active.session {
+            let token = usize::try_from(active.fed).ok().and_then(|at| active.run.tokens().get(at).copied());
+            let Some(token) = token else {
+                return Err(Failure::new("model_error", "the session is ahead of its run"));
+            };
+            let logits = session.feed(token)?;
+            active.fed += 1;
+            return Ok(logits);
+        }
+        let (session, logits) = self.prefills.get(&*self.model, active.run.prompt())?;
+        active.session = Some(session);
+        Ok(logits)
+    }
+
+    fn fail(&self, id: &str, failure: &Failure) {
+        tracing::error!(run = id, code = failure.code, "a run cannot go on: {}", failure.message);
+        if let Err(error) = self.store.set_status(id, Status::Failed, Some(&failure.code)) {
+            // It is still stored as running, and the next start takes it up.
+            tracing::error!(run = id, %error, "nor can that be stored");
+        }
+        self.hub.ring(id);
+    }
+}
+
+impl Active {
+    fn new(stored: StoredRun) -> Self {
+        let start = stored.start.step();
+        Self {
+            start,
+            end: start + u64::from(stored.length),
+            run: Run::from_state(stored.state()),
+            id: stored.id,
+            session: None,
+            fed: 0,
+        }
+    }
+}
+
+/// Contexts as they were right after a prompt, the last used first. Taking one is the same schedule with the same bits,
+/// only earlier: a fork shares what was computed and never writes to it.
+struct Prefills {
+    most: usize,
+    kept: VecDeque<(Vec<u32>, Box<dyn Session>, Vec<f32>)>,
+}
+
+impl Prefills {
+    fn new(most: usize) -> Self {
+        Self { most, kept: VecDeque::new() }
+    }
+
+    fn get(&mut self, model: &dyn LanguageModel, prompt: &[u32]) -> Result<(Box<dyn Session>, Vec<f32>), ModelError> {
+        let entry = match self.kept.iter().position(|(kept, ..)| kept == prompt) {
+            Some(at) => self.kept.remove(at),
+            None => None,
+        };
+        let entry = match entry {
+            Some(entry) => entry,
+            None => {
+                let mut session = model.open();
+                let logits = session.prefill(prompt)?;
+                (prompt.to_vec(), session, logits)
+            }
+        };
+        let taken = (entry.1.fork(), entry.2.clone());
+        self.kept.push_front(entry);
+        self.kept.truncate(self.most);
+        Ok(taken)
+    }
+}

@@ -1,0 +1,17 @@
+//! Quillmate's server: a language model whose runs come back bit for bit.
+//!
+//! A request becomes a run, a run becomes steps, and every step (logits and token) is on disk before anybody sees it.
+//! The tokens are chosen by [`quillmate_sampler`], the same code that runs in the page; see `API.md` for the calls.
+
+pub mod app;
+pub mod engine;
+pub mod error;
+pub mod hub;
+pub mod limits;
+pub mod model;
+pub mod routes;
+pub mod site;
+pub mod store;
+pub mod stream;
+pub mod text;
+pub mod tokenizer;

@@ -1,0 +1,129 @@
+//! How much of everything, and what is said beyond it.
+//!
+//! Nothing is ever pruned: where room runs out, the *next* thing is refused, and a run that was accepted has its room
+//! set aside for its last step.
+
+use axum::http::StatusCode;
+use quillmate_sampler::Settings;
+use serde::Serialize;
+
+use crate::error::ApiError;
+
+/// The limits of one server; each is a flag.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, clap::Args)]
+pub struct Limits {
+    /// Bytes of a request's body.
+    #[arg(long = "max-body-bytes", value_name = "N", default_value_t = 1 << 20)]
+    pub body_bytes: usize,
+    /// Tokens of a prompt.
+    #[arg(long = "max-prompt-tokens", value_name = "N", default_value_t = 2048)]
+    pub prompt_tokens: usize,
+    /// Tokens one run may emit.
+    #[arg(long = "max-run-tokens", value_name = "N", default_value_t = 512)]
+    pub run_tokens: u32,
+    /// Runs being written at once.
+    #[arg(long = "max-runs", value_name = "N", default_value_t = 8)]
+    pub runs: u32,
+    /// Streams being watched at once.
+    #[arg(long = "max-streams", value_name = "N", default_value_t = 64)]
+    pub streams: usize,
+    /// Bytes of frames kept on disk, running runs counted with the most they can need.
+    #[arg(long = "max-frame-bytes", value_name = "N", default_value_t = 2 << 30)]
+    pub frame_bytes: u64,
+}
+
+impl Limits {
+    /// Refuses a prompt that is empty or too long.
+    pub fn check_prompt(&self, tokens: usize) -> Result<(), ApiError> {
+        if tokens == 0 {
+            return Err(ApiError::bad_request(
+                "prompt_empty",
+                "the prompt has no tokens; the model needs a beginning to go on from",
+            ));
+        }
+        over("prompt_too_long", "tokens of prompt", tokens as u64, self.prompt_tokens as u64)
+    }
+
+    /// Refuses a length of nothing or of too much.
+    pub fn check_length(&self, length: u64) -> Result<u32, ApiError> {
+        match u32::try_from(length) {
+            Ok(short) if (1..=self.run_tokens).contains(&short) => Ok(short),
+            _ => Err(ApiError::bad_request(
+                "length_out_of_range",
+                format!("length must be from 1 to {}, but is {length}", self.run_tokens),
+            )
+            .with("value", length)
+            .with("limit", self.run_tokens)),
+        }
+    }
+
+    /// Too many runs at once.
+    pub fn too_many_runs(&self) -> ApiError {
+        ApiError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_runs",
+            format!("{} runs are being written already; wait for one or stop one", self.runs),
+        )
+        .with("limit", self.runs)
+    }
+
+    /// No room for another run's frames.
+    pub fn store_full(&self, used: u64, needed: u64) -> ApiError {
+        ApiError::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "store_full",
+            format!(
+                "frames take {used} bytes of {}, and this run may need {needed}; delete runs that are no longer wanted",
+                self.frame_bytes
+            ),
+        )
+        .with("used", used)
+        .with("needed", needed)
+        .with("limit", self.frame_bytes)
+    }
+}
+
+/// Refuses a count above its limit.
+pub fn over(code: &str, what: &str, value: u64, limit: u64) -> Result<(), ApiError> {
+    if value <= limit {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(code, format!("{value} {what} are more than the limit of {limit}"))
+        .with("value", value)
+        .with("limit", limit))
+}
+
+/// The most bytes a frame for these settings can have, at this vocabulary.
+pub fn frame_bound(settings: &Settings, vocab: u32) -> u64 {
+    /// A header and a checksum, with room to spare.
+    const FRAMING: u64 = 64;
+    /// An id of at most five bytes and a logit of four.
+    const SPARSE: u64 = 9;
+    let kept = if settings.is_greedy() { 1 } else { settings.top_k() };
+    FRAMING
+        + match kept {
+            0 => 4 * u64::from(vocab),
+            kept if kept < vocab => SPARSE * u64::from(kept),
+            _ => SPARSE * u64::from(vocab),
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use quillmate_sampler::Frame;
+
+    use super::*;
+
+    #[test]
+    fn no_frame_is_larger_than_its_bound() {
+        // Values that no narrower type can hold, far apart in the vocabulary, so that frames are as large as they get.
+        let row: Vec<f32> = (0..49_152_u32).map(|id| (id.wrapping_mul(2_654_435_761) >> 8) as f32 / 3.0).collect();
+        for (temperature, top_k) in
+            [(0.0, 0), (1.0, 0), (1.0, 1), (1.0, 50), (1.0, 20_000), (1.0, 49_000), (1.0, u32::MAX)]
+        {
+            let settings = Settings::new(temperature, top_k, 0.9).unwrap();
+            let frame = Frame::for_settings(u64::MAX, &row, &settings).unwrap().encode();
+            assert!(frame.len() as u64 <= frame_bound(&settings, 49_152), "top_k {top_k}: {}", frame.len());
+        }
+    }
+}

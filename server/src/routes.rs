@@ -1,0 +1,434 @@
+//! The calls of API.md. Each reads its input strictly, asks, and answers; what a client sends are claims.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use quillmate_sampler::contract::state::{take_seed, take_settings};
+use quillmate_sampler::json::Object;
+use quillmate_sampler::{Claim, GeneratorState, Record, Verdict, verify};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::app::{App, blocking};
+use crate::error::{ApiError, from_model, from_store};
+use crate::limits::{frame_bound, over};
+use crate::model::LanguageModel;
+use crate::store::{Admission, Status, StoredRun};
+use crate::stream::stream;
+use crate::text;
+
+type Answer = Result<Response, ApiError>;
+type Shared = State<Arc<App>>;
+
+/// The API.
+pub fn api(app: Arc<App>) -> Router {
+    let limit = app.limits.body_bytes;
+    Router::new()
+        .route("/api/health", get(health))
+        .route("/api/model", get(model))
+        .route("/api/model/tokens", get(token_table))
+        .route("/api/tokenize", post(tokenize))
+        .route("/api/runs", post(create))
+        .route("/api/runs/{id}", get(run).delete(delete))
+        .route("/api/runs/{id}/stop", post(stop))
+        .route("/api/runs/{id}/resume", post(resume))
+        .route("/api/runs/{id}/stream", get(follow))
+        .route("/api/runs/{id}/verify", post(check))
+        .route("/api/runs/{id}/record", get(record))
+        .route("/api/{*rest}", axum::routing::any(no_such_call))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(limit))
+        .with_state(app)
+}
+
+async fn no_such_call(request: Request) -> ApiError {
+    let path: String = request.uri().path().chars().take(100).collect();
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path}"))
+}
+
+async fn wrong_method(request: Request) -> ApiError {
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        format!("{} is not possible here", request.method()),
+    )
+}
+
+/// A body that is one JSON object, not yet looked into.
+struct JsonBody(Object);
+
+impl FromRequest<Arc<App>> for JsonBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+        // A form on a foreign page can send text/plain without asking; it cannot send this.
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            return Err(ApiError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "body_not_json",
+                "the body must be sent as Content-Type: application/json",
+            ));
+        }
+        let limit = app.limits.body_bytes;
+        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| match rejection {
+            BytesRejection::FailedToBufferBody(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+                ApiError::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "body_too_large",
+                    format!("the body has more than {limit} bytes"),
+                )
+                .with("limit", limit)
+            }
+            other => ApiError::bad_request("body_incomplete", other.to_string()),
+        })?;
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|error| ApiError::bad_request("json_syntax", format!("the body is not UTF-8: {error}")))?;
+        Ok(Self(Object::parse(text)?))
+    }
+}
+
+async fn health(State(app): Shared) -> Response {
+    let status = if app.model.get().is_some() { "ready" } else { "loading" };
+    answer(&json!({
+        "status": status,
+        "loaded_bytes": app.progress.loaded.load(Ordering::Relaxed),
+        "total_bytes": app.progress.total.load(Ordering::Relaxed),
+    }))
+}
+
+async fn model(State(app): Shared) -> Answer {
+    let model = app.model()?;
+    let mut body = json!(model.identity());
+    if let Value::Object(fields) = &mut body {
+        fields.insert("context".into(), model.context().into());
+        fields.insert("end_tokens".into(), model.end_tokens().into());
+        fields.insert("limits".into(), json!(app.limits));
+    }
+    Ok(answer(&body))
+}
+
+/// The bytes of every token. Asked for by digest (`?sha256=`) it never changes; asked for without, it is the loaded
+/// model's, and a cache has to ask again.
+async fn token_table(State(app): Shared, RawQuery(query): RawQuery, headers: HeaderMap) -> Answer {
+    let wanted = match query.as_deref().unwrap_or_default() {
+        "" => None,
+        query => Some(single(query, "sha256")?.to_owned()),
+    };
+    let (digest, table, caching) = match wanted {
+        None => {
+            let model = app.model()?;
+            (model.identity().tokenizer_sha256.clone(), model.tokens().encode(), "no-cache")
+        }
+        Some(digest) => {
+            let shown: String = digest.chars().take(64).collect();
+            let key = digest.clone();
+            let table = app.with_store(move |store| store.tokenizer(&key)).await?.map_err(from_store)?;
+            let table = table.ok_or_else(|| {
+                ApiError::new(
+                    StatusCode::NOT_FOUND,
+                    "tokenizer_not_found",
+                    format!("there is no tokenizer with sha256 {shown:?}"),
+                )
+            })?;
+            (digest, table.encode(), "public, max-age=31536000, immutable")
+        }
+    };
+    let tag = format!("\"{digest}\"");
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+        // Compression makes a tag weak on its way.
+        value.split(',').any(|one| one.trim().trim_start_matches("W/") == tag)
+    });
+    let headers = [
+        (header::CACHE_CONTROL, caching.to_owned()),
+        (header::ETAG, tag),
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+    ];
+    Ok(if known { (StatusCode::NOT_MODIFIED, headers).into_response() } else { (headers, table).into_response() })
+}
+
+async fn tokenize(State(app): Shared, JsonBody(mut body): JsonBody) -> Answer {
+    let model = app.model()?;
+    let text = body.string("text")?;
+    body.finish()?;
+    let tokens = encode(model, text).await?;
+    Ok(answer(&json!({"tokens": tokens})))
+}
+
+async fn encode(model: Arc<dyn LanguageModel>, text: String) -> Result<Vec<u32>, ApiError> {
+    blocking(move || model.encode(&text)).await?.map_err(from_model)
+}
+
+/// Begins a run: from a text, a seed and settings, or from a generator's state, whose next token it then emits.
+async fn create(State(app): Shared, JsonBody(mut body): JsonBody) -> Answer {
+    let model = app.model()?;
+    let (start, length) = if body.has("start") {
+        let start = GeneratorState::from_object(body.object("start")?)?;
+        let length = body.integer("length")?;
+        body.finish()?;
+        (start, length)
+    } else {
+        let prompt = body.string("prompt")?;
+        let seed = take_seed(&mut body)?;
+        let settings = take_settings(&mut body)?;
+        let length = body.integer("length")?;
+        body.finish()?;
+        // What can be refused at a glance is refused before the text is looked at.
+        app.limits.check_length(length)?;
+        let prompt = encode(Arc::clone(&model), prompt).await?;
+        let start = GeneratorState { seed, prompt, tokens: Vec::new(), settings };
+        (start, length)
+    };
+    let length = app.limits.check_length(length)?;
+    app.limits.check_prompt(start.prompt.len())?;
+    let vocab = model.identity().vocab;
+    let mut ids = start.prompt.iter().chain(&start.tokens);
+    if let Some(at) = ids.position(|&id| id >= vocab) {
+        return Err(ApiError::bad_request(
+            "token_out_of_range",
+            format!("token {at} of the context is not below {vocab}, the size of the vocabulary"),
+        )
+        .with("index", at)
+        .with("limit", vocab));
+    }
+    let context = start.prompt.len() + start.tokens.len() + length as usize;
+    over("context_too_long", "tokens of prompt and run together", context as u64, model.context() as u64)?;
+
+    let needed = frame_bound(&start.settings, vocab).saturating_mul(u64::from(length));
+    let room = app.room();
+    let identity = model.identity().clone();
+    let admission = app
+        .with_store(move |store| store.create(&start, length, &identity, needed, room))
+        .await?
+        .map_err(from_store)?;
+    let id = admitted(&app, admission, needed)?;
+    app.engine.start(&id);
+    let run = load(&app, &id).await?;
+    let location = HeaderValue::from_str(&format!("/api/runs/{id}")).map_err(ApiError::internal)?;
+    let mut response = show(&app, &run).await?;
+    *response.status_mut() = StatusCode::CREATED;
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+fn admitted(app: &App, admission: Admission, needed: u64) -> Result<String, ApiError> {
+    match admission {
+        Admission::Admitted(id) => Ok(id),
+        Admission::TooManyRuns => Err(app.limits.too_many_runs()),
+        Admission::StoreFull { used } => Err(app.limits.store_full(used, needed)),
+    }
+}
+
+async fn run(State(app): Shared, Path(id): Path<String>) -> Answer {
+    let run = load(&app, &id).await?;
+    show(&app, &run).await
+}
+
+async fn stop(State(app): Shared, Path(id): Path<String>) -> Answer {
+    // Until the model is there the engine takes no orders.
+    app.model()?;
+    load(&app, &id).await?;
+    match app.engine.stop(&id).await {
+        Some(stopped) => stopped.map_err(from_store)?,
+        None => return Err(ApiError::shutting_down()),
+    }
+    let run = load(&app, &id).await?;
+    show(&app, &run).await
+}
+
+/// Lets a stopped or failed run go on from where it is, under its own model only.
+async fn resume(State(app): Shared, Path(id): Path<String>) -> Answer {
+    let model = app.model()?;
+    let run = load(&app, &id).await?;
+    if run.status == Status::Finished {
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "run_finished",
+            "the run is whole; there is nothing to resume",
+        ));
+    }
+    let loaded = model.identity();
+    if run.model.sha256 != loaded.sha256 {
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "model_mismatch",
+            format!(
+                "the run belongs to model {} ({}), loaded is {} ({}); its record can be read and verified all the same",
+                run.model.name, run.model.sha256, loaded.name, loaded.sha256
+            ),
+        )
+        .with("run_model", json!(run.model))
+        .with("loaded_model", json!(loaded)));
+    }
+    let needed = frame_bound(&run.start.settings, loaded.vocab).saturating_mul(u64::from(run.length));
+    let room = app.room();
+    let key = id.clone();
+    let admission = app.with_store(move |store| store.reopen(&key, room)).await?.map_err(from_store)?;
+    if let Some(admission) = admission {
+        app.engine.start(&admitted(&app, admission, needed)?);
+        app.hub.ring(&id);
+    }
+    let run = load(&app, &id).await?;
+    show(&app, &run).await
+}
+
+/// Forgets a run, to make room. Only when asked, and never while it runs.
+async fn delete(State(app): Shared, Path(id): Path<String>) -> Answer {
+    load(&app, &id).await?;
+    let key = id.clone();
+    if app.with_store(move |store| store.delete(&key)).await?.map_err(from_store)? {
+        app.hub.ring(&id);
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Err(ApiError::new(StatusCode::CONFLICT, "run_running", "the run is being written; stop it first"))
+}
+
+async fn follow(State(app): Shared, Path(id): Path<String>, RawQuery(query): RawQuery) -> Answer {
+    let digits = single(query.as_deref().unwrap_or_default(), "from")?;
+    let run = load(&app, &id).await?;
+    let first = run.start.step();
+    let last = first + u64::from(run.length);
+    let from = digits.parse().ok().filter(|from| (first..=last).contains(from) && !digits.starts_with('+'));
+    let Some(from) = from else {
+        let shown: String = digits.chars().take(40).collect();
+        return Err(ApiError::bad_request(
+            "from_out_of_range",
+            format!("from must be an integer from {first} to {last}, the steps of this run, but is {shown:?}"),
+        ));
+    };
+    let Ok(permit) = Arc::clone(&app.streams).try_acquire_owned() else {
+        return Err(ApiError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_streams",
+            format!("{} streams are being watched already", app.limits.streams),
+        )
+        .with("limit", app.limits.streams));
+    };
+    Ok(stream(Arc::clone(&app), id, from, permit))
+}
+
+/// Recomputes a claim from the stored frames, with the function the package has too.
+async fn check(State(app): Shared, Path(id): Path<String>, JsonBody(body): JsonBody) -> Answer {
+    let claim = Claim::from_object(body)?;
+    let start = load(&app, &id).await?.start;
+    let _permit = app.verifications.acquire().await.map_err(ApiError::internal)?;
+    let verdict = app
+        .with_store(move |store| {
+            // Frames beyond the claim would be read for nothing.
+            let most = u32::try_from(claim.tokens.len()).unwrap_or(u32::MAX);
+            let tail = store.tail(&id, start.step(), most)?;
+            let frames = tail.map(|tail| tail.frames).unwrap_or_default();
+            Ok(verify(&Record { start, frames }, &claim))
+        })
+        .await?
+        .map_err(from_store)?;
+    if let Verdict::Diverged(divergence) = &verdict {
+        tracing::info!(%divergence, "a claim diverged");
+    }
+    Ok(answer(&json!(verdict)))
+}
+
+/// The whole record, sent frame by frame: a long run's frames need not fit in memory.
+async fn record(State(app): Shared, Path(id): Path<String>) -> Answer {
+    let run = load(&app, &id).await?;
+    let head = json!({
+        "record": 1,
+        "model": run.model,
+        "start": run.start,
+        "tokens": run.tokens,
+        "reason": run.reason,
+    });
+    let Some(head) = head.to_string().strip_suffix('}').map(|open| format!("{open},\"frames\":[")) else {
+        return Err(ApiError::internal("a record is an object"));
+    };
+    let (sender, receiver) = mpsc::channel::<Result<Bytes, Infallible>>(4);
+    let store = Arc::clone(&app.store);
+    tokio::task::spawn_blocking(move || {
+        // Whoever asked may be gone; then there is nothing to send to. A frame that cannot be read breaks the JSON off,
+        // which no reader takes for a record.
+        let _ = sender.blocking_send(Ok(head.into()));
+        for at in 0..run.tokens.len() as u64 {
+            let frame = match store.frame(&run.id, run.start.step() + at) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::error!(%error, "a record broke off");
+                    return;
+                }
+            };
+            let comma = if at == 0 { "" } else { "," };
+            let item = format!("{comma}\"{}\"", BASE64.encode(frame));
+            if sender.blocking_send(Ok(item.into())).is_err() {
+                return;
+            }
+        }
+        let _ = sender.blocking_send(Ok("]}".into()));
+    });
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::from_stream(ReceiverStream::new(receiver))).into_response())
+}
+
+async fn load(app: &App, id: &str) -> Result<StoredRun, ApiError> {
+    let key = id.to_owned();
+    let run = app.with_store(move |store| store.run(&key)).await?.map_err(from_store)?;
+    run.ok_or_else(|| ApiError::no_such_run(id))
+}
+
+/// A run as a client sees it. Its text needs its own tokenizer, which is kept for as long as the run.
+async fn show(app: &App, run: &StoredRun) -> Answer {
+    let tokenizer = run.model.tokenizer_sha256.clone();
+    let tokens = run.tokens.clone();
+    let loaded = app.model.get().cloned();
+    let text = app
+        .with_store(move |store| {
+            if let Some(model) = loaded.filter(|model| model.identity().tokenizer_sha256 == tokenizer) {
+                return Ok(Some(text::text(model.tokens(), &tokens)));
+            }
+            Ok(store.tokenizer(&tokenizer)?.map(|table| text::text(&table, &tokens)))
+        })
+        .await?
+        .map_err(from_store)?;
+    Ok(answer(&json!({
+        "id": run.id,
+        "status": run.status,
+        "reason": run.reason,
+        "length": run.length,
+        "start": run.start,
+        "tokens": run.tokens,
+        "text": text,
+        "model": run.model,
+    })))
+}
+
+/// JSON that nobody keeps.
+fn answer(value: &Value) -> Response {
+    ([(header::CACHE_CONTROL, "no-store")], Json(value)).into_response()
+}
+
+/// The value of a query's only field.
+fn single<'a>(query: &'a str, name: &str) -> Result<&'a str, ApiError> {
+    let mut value = None;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, given) = pair.split_once('=').unwrap_or((pair, ""));
+        if key != name {
+            let key: String = key.chars().take(40).collect();
+            return Err(ApiError::bad_request("field_unknown", format!("field {key} of the query is not known")));
+        }
+        if value.replace(given).is_some() {
+            return Err(ApiError::bad_request("field_repeated", format!("field {name} of the query is given twice")));
+        }
+    }
+    value.ok_or_else(|| ApiError::bad_request("field_missing", format!("field {name} of the query is missing")))
+}
