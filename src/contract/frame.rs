@@ -1,0 +1,490 @@
+//! One step's logits on the wire: compact, lossless, checked.
+//!
+//! All integers little-endian.
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | `QMLF` |
+//! | 4 | 1 | format, 1 |
+//! | 5 | 1 | layout: 0 dense, 1 sparse |
+//! | 6 | 1 | dtype of the logits: 0 f32, 1 bf16, 2 f16 |
+//! | 7 | 1 | 0 |
+//! | 8 | 8 | step |
+//! | 16 | 4 | vocabulary, V |
+//! | 20 | 4 | count of logits in this frame, n |
+//! | 24 | 4 | largest top-k this frame suffices for; 0: it suffices for all settings |
+//! | 28 | | sparse only: n ids ascending, the first as it is, then the gap to the one before less 1, each LEB128 |
+//! | | n·width | the logits, by id |
+//! | | 4 | CRC-32 (ISO-HDLC) of all bytes before |
+//!
+//! A dense frame has n = V. A narrower dtype is used only where every logit has the same bits after the way there and
+//! back. A sparse frame holds the k best logits by (logit high first, id low first), or all allowed ones where they
+//! are k or fewer (it then suffices for all settings). Logits that are not in it count as −∞. This loses nothing: with
+//! 1 ≤ top_k ≤ k the contract's candidates, and with temperature 0 the best token, are among them, and all later steps
+//! look at candidates only.
+//!
+//! # What one token costs
+//!
+//! Bytes per frame, measured on rows of real models (`cargo run --release --example frame_cost` prints this table).
+//! gzip level 6.
+//!
+//! | form | V = 49,152 | gzip | V = 128,256 | gzip |
+//! |---|---|---|---|---|
+//! | dense f32 | 196,640 | … | 513,056 | … |
+//! | dense bf16 or f16 (where lossless) | 98,336 | … | 256,544 | … |
+//! | sparse, top-k 50 | … | … | … | … |
+//! | sparse, greedy | … | … | … | … |
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+use super::version::FRAME_FORMAT;
+use crate::core::distribution::best_of;
+use crate::core::error::{LogitsError, Refusal, SampleError};
+use crate::core::logits::Row;
+use crate::core::settings::Settings;
+
+const MAGIC: &[u8; 4] = b"QMLF";
+const HEADER: usize = 28;
+const CHECKSUM: usize = 4;
+
+/// The largest vocabulary a frame may name, so that a forged header cannot ask for memory without end.
+pub const MAX_VOCABULARY: u32 = 1 << 24;
+
+/// Which logits a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// All of them.
+    Dense,
+    /// The best, each with its id.
+    Sparse,
+}
+
+/// How a frame writes a logit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dtype {
+    /// IEEE binary32, 4 bytes.
+    F32,
+    /// bfloat16, 2 bytes.
+    Bf16,
+    /// IEEE binary16, 2 bytes.
+    F16,
+}
+
+impl Dtype {
+    /// The narrowest in which every logit keeps its bits.
+    fn lossless(logits: &[f32]) -> Self {
+        if logits.iter().all(|logit| bf16::from_f32(*logit).to_f32().to_bits() == logit.to_bits()) {
+            Self::Bf16
+        } else if logits.iter().all(|logit| f16::from_f32(*logit).to_f32().to_bits() == logit.to_bits()) {
+            Self::F16
+        } else {
+            Self::F32
+        }
+    }
+
+    fn width(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::Bf16 | Self::F16 => 2,
+        }
+    }
+
+    fn write(self, logits: &[f32], bytes: &mut Vec<u8>) {
+        match self {
+            Self::F32 => bytes.extend(logits.iter().flat_map(|logit| logit.to_le_bytes())),
+            Self::Bf16 => bytes.extend(logits.iter().flat_map(|logit| bf16::from_f32(*logit).to_le_bytes())),
+            Self::F16 => bytes.extend(logits.iter().flat_map(|logit| f16::from_f32(*logit).to_le_bytes())),
+        }
+    }
+
+    fn read(self, bytes: &[u8]) -> Vec<f32> {
+        match self {
+            Self::F32 => bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect(),
+            Self::Bf16 => bytes.as_chunks().0.iter().map(|logit| bf16::from_le_bytes(*logit).to_f32()).collect(),
+            Self::F16 => bytes.as_chunks().0.iter().map(|logit| f16::from_le_bytes(*logit).to_f32()).collect(),
+        }
+    }
+}
+
+/// Why a frame was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// `frame_truncated`: fewer bytes than a header and a checksum take.
+    Truncated {
+        /// How many there are.
+        bytes: u64,
+    },
+    /// `frame_not_a_frame`: it does not begin as one.
+    NotAFrame,
+    /// `frame_format_unknown`: the version it names.
+    Format(u8),
+    /// `frame_damaged`: the checksum does not fit the bytes.
+    Damaged {
+        /// The checksum the frame carries.
+        stored: u32,
+        /// The checksum of its bytes.
+        computed: u32,
+    },
+    /// `frame_malformed`: intact, but not of the form; what is wrong.
+    Malformed(&'static str),
+    /// `frame_vocabulary_too_large`: above [`MAX_VOCABULARY`].
+    Vocabulary(u32),
+    /// `top_k_out_of_range`: a sparse frame needs k ≥ 1.
+    NoTokens,
+    /// `frame_insufficient`: it lacks logits that these settings need.
+    Insufficient {
+        /// The largest top-k it suffices for.
+        largest: u32,
+        /// The top-k that was asked for; 0 is off.
+        top_k: u32,
+    },
+    /// `frame_step_mismatch`: it is for another step.
+    StepMismatch {
+        /// The step the run is at.
+        expected: u64,
+        /// The step the frame is for.
+        found: u64,
+    },
+    /// The logits are refused, or no token could be sampled from them.
+    Sample(SampleError),
+}
+
+impl From<LogitsError> for FrameError {
+    fn from(error: LogitsError) -> Self {
+        Self::Sample(SampleError::Logits(error))
+    }
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { bytes } => {
+                write!(f, "a frame has at least {} bytes, but there are {bytes}", HEADER + CHECKSUM)
+            }
+            Self::NotAFrame => write!(f, "these bytes do not begin as a frame does"),
+            Self::Format(version) => {
+                write!(f, "frame format {version} is not known; this release reads {FRAME_FORMAT}")
+            }
+            Self::Damaged { stored, computed } => {
+                write!(f, "the frame is damaged: its checksum is {stored:08x}, but its bytes give {computed:08x}")
+            }
+            Self::Malformed(what) => write!(f, "the frame is malformed: {what}"),
+            Self::Vocabulary(size) => {
+                write!(f, "a frame's vocabulary is at most {MAX_VOCABULARY}, but this one says {size}")
+            }
+            Self::NoTokens => write!(f, "a sparse frame holds at least 1 logit"),
+            Self::Insufficient { largest, top_k: 0 } => {
+                write!(f, "the frame holds the {largest} best logits, but without top-k all are needed")
+            }
+            Self::Insufficient { largest, top_k } => {
+                write!(f, "the frame holds the {largest} best logits, but top-k {top_k} needs more")
+            }
+            Self::StepMismatch { expected, found } => {
+                write!(f, "the run is at step {expected}, but the frame is for step {found}")
+            }
+            Self::Sample(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+impl Refusal for FrameError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Truncated { .. } => "frame_truncated",
+            Self::NotAFrame => "frame_not_a_frame",
+            Self::Format(_) => "frame_format_unknown",
+            Self::Damaged { .. } => "frame_damaged",
+            Self::Malformed(_) => "frame_malformed",
+            Self::Vocabulary(_) => "frame_vocabulary_too_large",
+            Self::NoTokens => "top_k_out_of_range",
+            Self::Insufficient { .. } => "frame_insufficient",
+            Self::StepMismatch { .. } => "frame_step_mismatch",
+            Self::Sample(error) => error.code(),
+        }
+    }
+
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::Sample(error) => error.index(),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::NoTokens => Some(0.0),
+            Self::Insufficient { top_k, .. } => Some(f64::from(*top_k)),
+            Self::Vocabulary(size) => Some(f64::from(*size)),
+            Self::Sample(error) => error.value(),
+            _ => None,
+        }
+    }
+}
+
+/// One step's logits: all of them, or the best with their ids.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    step: u64,
+    vocabulary: u32,
+    dtype: Dtype,
+    /// `None`: dense.
+    ids: Option<Vec<u32>>,
+    logits: Vec<f32>,
+    /// 0: suffices for all settings.
+    max_top_k: u32,
+    checksum: u32,
+}
+
+impl Frame {
+    fn build(
+        step: u64,
+        vocabulary: u32,
+        ids: Option<Vec<u32>>,
+        logits: Vec<f32>,
+        max_top_k: u32,
+    ) -> Result<Self, FrameError> {
+        if vocabulary > MAX_VOCABULARY {
+            return Err(FrameError::Vocabulary(vocabulary));
+        }
+        let mut frame = Self { step, vocabulary, dtype: Dtype::lossless(&logits), ids, logits, max_top_k, checksum: 0 };
+        frame.checksum = crc32fast::hash(&frame.body());
+        Ok(frame)
+    }
+
+    /// A frame that suffices for all settings. `logits`: V numbers, index = token id.
+    ///
+    /// # Errors
+    /// Every refusal of the logits, and `frame_vocabulary_too_large`.
+    pub fn dense(step: u64, logits: &[f32]) -> Result<Self, FrameError> {
+        Row::new(logits)?;
+        Self::build(step, logits.len() as u32, None, logits.to_vec(), 0)
+    }
+
+    /// A frame of the k best logits: enough for every top-k from 1 to k, and for greedy. Where k or fewer tokens are
+    /// allowed it has all of them and suffices for all settings.
+    ///
+    /// # Errors
+    /// `top_k_out_of_range` for k = 0, every refusal of the logits, and `frame_vocabulary_too_large`.
+    pub fn sparse(step: u64, logits: &[f32], k: u32) -> Result<Self, FrameError> {
+        if k == 0 {
+            return Err(FrameError::NoTokens);
+        }
+        let row = Row::new(logits)?;
+        let ids = best_of(&row, k);
+        let max_top_k = if row.allowed() <= k { 0 } else { k };
+        let values = ids.iter().map(|id| logits[*id as usize]).collect();
+        Self::build(step, logits.len() as u32, Some(ids), values, max_top_k)
+    }
+
+    /// The smaller of the frames that suffice for these settings.
+    ///
+    /// # Errors
+    /// Every refusal of the logits, and `frame_vocabulary_too_large`.
+    pub fn for_settings(step: u64, logits: &[f32], settings: &Settings) -> Result<Self, FrameError> {
+        let needed = if settings.is_greedy() { 1 } else { settings.top_k() };
+        // An id takes at least a byte beside its logit, so a frame of half the vocabulary or more gains nothing.
+        if needed == 0 || needed as usize >= logits.len() / 2 {
+            return Self::dense(step, logits);
+        }
+        Self::sparse(step, logits, needed)
+    }
+
+    /// The step these logits are for.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// How many token ids the model knows.
+    #[must_use]
+    pub fn vocabulary(&self) -> u32 {
+        self.vocabulary
+    }
+
+    /// Whether all logits are here, or the best.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        if self.ids.is_none() { Layout::Dense } else { Layout::Sparse }
+    }
+
+    /// How the logits are written.
+    #[must_use]
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The largest top-k this frame suffices for; `None` when it suffices for all settings.
+    #[must_use]
+    pub fn max_top_k(&self) -> Option<u32> {
+        (self.max_top_k > 0).then_some(self.max_top_k)
+    }
+
+    /// CRC-32 of the frame's bytes.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        self.checksum
+    }
+
+    /// Whether the contract's token under these settings depends on nothing that is not in this frame.
+    #[must_use]
+    pub fn suffices_for(&self, settings: &Settings) -> bool {
+        self.max_top_k == 0 || settings.is_greedy() || (1..=self.max_top_k).contains(&settings.top_k())
+    }
+
+    /// The row of V logits, −∞ where none was sent: under settings the frame suffices for it gives the same token as
+    /// the whole row.
+    ///
+    /// # Errors
+    /// `frame_insufficient`.
+    pub fn logits_for(&self, settings: &Settings) -> Result<Vec<f32>, FrameError> {
+        if !self.suffices_for(settings) {
+            return Err(FrameError::Insufficient { largest: self.max_top_k, top_k: settings.top_k() });
+        }
+        let Some(ids) = &self.ids else {
+            return Ok(self.logits.clone());
+        };
+        let mut row = vec![f32::NEG_INFINITY; self.vocabulary as usize];
+        for (id, logit) in ids.iter().zip(&self.logits) {
+            row[*id as usize] = *logit;
+        }
+        Ok(row)
+    }
+
+    /// All bytes before the checksum.
+    fn body(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER + self.logits.len() * (self.dtype.width() + 3) + CHECKSUM);
+        bytes.extend(MAGIC);
+        bytes.extend([FRAME_FORMAT, u8::from(self.ids.is_some()), self.dtype as u8, 0]);
+        bytes.extend(self.step.to_le_bytes());
+        bytes.extend(self.vocabulary.to_le_bytes());
+        bytes.extend((self.logits.len() as u32).to_le_bytes());
+        bytes.extend(self.max_top_k.to_le_bytes());
+        let mut next = 0;
+        for id in self.ids.iter().flatten() {
+            write_leb128(id - next, &mut bytes);
+            next = id + 1;
+        }
+        self.dtype.write(&self.logits, &mut bytes);
+        bytes
+    }
+
+    /// The frame as bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.body();
+        bytes.extend(self.checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a frame; the whole slice must be one frame.
+    ///
+    /// # Errors
+    /// `frame_truncated`, `frame_not_a_frame`, `frame_format_unknown`, `frame_damaged`, `frame_malformed`,
+    /// `frame_vocabulary_too_large`, and every refusal of the logits.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
+        let Some((body, stored)) = bytes.split_last_chunk::<CHECKSUM>().filter(|(body, _)| body.len() >= HEADER) else {
+            return Err(FrameError::Truncated { bytes: bytes.len() as u64 });
+        };
+        let mut reader = Reader(body);
+        if &reader.take::<4>()? != MAGIC {
+            return Err(FrameError::NotAFrame);
+        }
+        let [format, layout, dtype, reserved] = reader.take()?;
+        if format != FRAME_FORMAT {
+            return Err(FrameError::Format(format));
+        }
+        let (stored, checksum) = (u32::from_le_bytes(*stored), crc32fast::hash(body));
+        if stored != checksum {
+            return Err(FrameError::Damaged { stored, computed: checksum });
+        }
+        let dtype = match dtype {
+            0 => Dtype::F32,
+            1 => Dtype::Bf16,
+            2 => Dtype::F16,
+            _ => return Err(FrameError::Malformed("unknown dtype")),
+        };
+        if reserved != 0 {
+            return Err(FrameError::Malformed("reserved byte is not 0"));
+        }
+        let step = u64::from_le_bytes(reader.take()?);
+        let [vocabulary, count, max_top_k] = [reader.take()?, reader.take()?, reader.take()?].map(u32::from_le_bytes);
+        if vocabulary > MAX_VOCABULARY {
+            return Err(FrameError::Vocabulary(vocabulary));
+        }
+        // Each logit takes two bytes at least: a count the bytes cannot hold reserves no memory.
+        if count as usize > body.len() / 2 {
+            return Err(FrameError::Malformed("more logits announced than there are bytes"));
+        }
+        let ids = match layout {
+            0 if count != vocabulary => return Err(FrameError::Malformed("a dense frame that has not every logit")),
+            0 if max_top_k != 0 => return Err(FrameError::Malformed("a dense frame with a limit on top-k")),
+            0 => None,
+            1 if max_top_k != 0 && max_top_k != count => {
+                return Err(FrameError::Malformed("a limit on top-k that is not the number of logits"));
+            }
+            1 => Some(reader.ids(count, vocabulary)?),
+            _ => return Err(FrameError::Malformed("unknown layout")),
+        };
+        if reader.0.len() != count as usize * dtype.width() {
+            return Err(FrameError::Malformed("the logits do not fill the frame"));
+        }
+        let logits = dtype.read(reader.0);
+        let allowed = Row::new(&logits)?.allowed();
+        if layout == 1 && allowed != count {
+            return Err(FrameError::Malformed("a sparse frame with a banned token"));
+        }
+        Ok(Self { step, vocabulary, dtype, ids, logits, max_top_k, checksum })
+    }
+}
+
+fn write_leb128(mut value: u32, bytes: &mut Vec<u8>) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        let (head, rest) = self.0.split_first_chunk().ok_or(FrameError::Malformed("it ends early"))?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    fn leb128(&mut self) -> Result<u32, FrameError> {
+        let mut value = 0u64;
+        for shift in (0..35).step_by(7) {
+            let [byte] = self.take()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                if byte == 0 && shift > 0 {
+                    break;
+                }
+                return u32::try_from(value).map_err(|_| FrameError::Malformed("an id gap above 32 bits"));
+            }
+        }
+        Err(FrameError::Malformed("an id gap not in its shortest form"))
+    }
+
+    fn ids(&mut self, count: u32, vocabulary: u32) -> Result<Vec<u32>, FrameError> {
+        let mut ids = Vec::with_capacity(count as usize);
+        let mut next = 0u64;
+        for _ in 0..count {
+            let id = next + u64::from(self.leb128()?);
+            if id >= u64::from(vocabulary) {
+                return Err(FrameError::Malformed("an id outside the vocabulary"));
+            }
+            ids.push(id as u32);
+            next = id + 1;
+        }
+        Ok(ids)
+    }
+}

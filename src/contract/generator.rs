@@ -1,0 +1,224 @@
+//! A run, and a generator that asks a model for the logits of each step.
+
+use std::fmt;
+
+use super::frame::{Frame, FrameError};
+use super::state::GeneratorState;
+use crate::core::error::{Refusal, SampleError};
+use crate::core::logits::Logit;
+use crate::core::sample::sample;
+use crate::core::settings::Settings;
+use crate::core::splitmix::{streams, uniform};
+
+/// A run of tokens, fed with logits from outside. At step n it has emitted n tokens, and its next token uses
+/// `uniform(seed, n, 0)`; nothing but its state and the logits influences it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    state: GeneratorState,
+}
+
+impl Run {
+    /// A run at step 0.
+    #[must_use]
+    pub fn new(prompt: Vec<u32>, seed: u64, settings: Settings) -> Self {
+        Self { state: GeneratorState { seed, prompt, tokens: Vec::new(), settings } }
+    }
+
+    /// A run that goes on from a state.
+    #[must_use]
+    pub fn from_state(state: GeneratorState) -> Self {
+        Self { state }
+    }
+
+    /// The whole state; [`from_state`](Self::from_state) goes on from it.
+    #[must_use]
+    pub fn state(&self) -> &GeneratorState {
+        &self.state
+    }
+
+    /// The step the next token will have: how many tokens have been emitted.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.state.step()
+    }
+
+    /// The tokens emitted so far.
+    #[must_use]
+    pub fn tokens(&self) -> &[u32] {
+        &self.state.tokens
+    }
+
+    /// The token ids the run started from.
+    #[must_use]
+    pub fn prompt(&self) -> &[u32] {
+        &self.state.prompt
+    }
+
+    /// The seed of every draw.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.state.seed
+    }
+
+    /// Temperature, top-k and top-p.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.state.settings
+    }
+
+    /// What a model is asked about: the prompt, then the emitted tokens.
+    #[must_use]
+    pub fn context(&self) -> Vec<u32> {
+        [self.prompt(), self.tokens()].concat()
+    }
+
+    /// The uniform number of the next token.
+    #[must_use]
+    pub fn uniform(&self) -> f64 {
+        uniform(self.seed(), self.position(), streams::TOKENS)
+    }
+
+    /// Emits the next token from the logits of this step.
+    ///
+    /// # Errors
+    /// Every refusal of the logits; the run stays where it was.
+    pub fn step_with<L: Logit>(&mut self, logits: &[L]) -> Result<u32, SampleError> {
+        let token = sample(logits, self.settings(), self.uniform())?;
+        self.state.tokens.push(token);
+        Ok(token)
+    }
+
+    /// Emits the next token from a frame.
+    ///
+    /// # Errors
+    /// `frame_step_mismatch` for another step's frame, `frame_insufficient` for one that lacks logits these settings
+    /// need; the run stays where it was.
+    pub fn step_with_frame(&mut self, frame: &Frame) -> Result<u32, FrameError> {
+        if frame.step() != self.position() {
+            return Err(FrameError::StepMismatch { expected: self.position(), found: frame.step() });
+        }
+        let logits = frame.logits_for(self.settings())?;
+        self.step_with(&logits).map_err(FrameError::Sample)
+    }
+}
+
+/// Gives the logits of the next token.
+pub trait Model {
+    /// `f32` or `f64`.
+    type Logit: Logit;
+    /// What the model says when it fails.
+    type Error;
+
+    /// One row of V logits for a context: the prompt, then the emitted tokens.
+    ///
+    /// # Errors
+    /// The model's own.
+    fn logits(&mut self, context: &[u32]) -> Result<Vec<Self::Logit>, Self::Error>;
+}
+
+/// Any closure from a context to a row of logits is a model.
+impl<F, L, E> Model for F
+where
+    F: FnMut(&[u32]) -> Result<Vec<L>, E>,
+    L: Logit,
+{
+    type Logit = L;
+    type Error = E;
+
+    fn logits(&mut self, context: &[u32]) -> Result<Vec<L>, E> {
+        self(context)
+    }
+}
+
+/// Why a generator did not step. It stays where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StepError<E> {
+    /// The model failed.
+    Model(E),
+    /// The model's logits were refused.
+    Sample(SampleError),
+}
+
+impl<E: fmt::Display> fmt::Display for StepError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(error) => write!(f, "the model failed: {error}"),
+            Self::Sample(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for StepError<E> {}
+
+impl<E: fmt::Display> Refusal for StepError<E> {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Model(_) => "model_failed",
+            Self::Sample(error) => error.code(),
+        }
+    }
+
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::Model(_) => None,
+            Self::Sample(error) => error.index(),
+        }
+    }
+}
+
+/// A [`Run`] together with the model that feeds it.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use quillmate_sampler::{Generator, GeneratorState, Settings};
+///
+/// let model = |context: &[u32]| Ok::<_, Infallible>(vec![0.0f32, context.len() as f32, 1.0]);
+/// let mut generator = Generator::new(model, vec![1], 42, Settings::new(0.8, 0, 0.9)?);
+/// generator.step()?;
+/// let stored = generator.state().to_json();
+///
+/// let mut resumed = Generator::from_state(model, GeneratorState::from_json(&stored)?);
+/// assert_eq!(resumed.step()?, generator.step()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Generator<M> {
+    model: M,
+    run: Run,
+}
+
+impl<M: Model> Generator<M> {
+    /// A generator at step 0.
+    #[must_use]
+    pub fn new(model: M, prompt: Vec<u32>, seed: u64, settings: Settings) -> Self {
+        Self { model, run: Run::new(prompt, seed, settings) }
+    }
+
+    /// A generator that goes on from a state.
+    #[must_use]
+    pub fn from_state(model: M, state: GeneratorState) -> Self {
+        Self { model, run: Run::from_state(state) }
+    }
+
+    /// Asks the model for logits and emits the next token.
+    ///
+    /// # Errors
+    /// The model's own, or a refusal of its logits; the generator stays where it was.
+    pub fn step(&mut self) -> Result<u32, StepError<M::Error>> {
+        let logits = self.model.logits(&self.run.context()).map_err(StepError::Model)?;
+        self.run.step_with(&logits).map_err(StepError::Sample)
+    }
+
+    /// The whole state; the model is not part of it.
+    #[must_use]
+    pub fn state(&self) -> &GeneratorState {
+        self.run.state()
+    }
+
+    /// The run behind the generator.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+}

@@ -1,0 +1,60 @@
+//! What a check of a run needs: the record that is trusted, and the claim that is not.
+
+use super::json::{FieldError, Object};
+use super::state::{GeneratorState, StateError};
+
+/// A stored run: where it started and the frame of each step from there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The state before the first frame's token.
+    pub start: GeneratorState,
+    /// Encoded frames; number i is for step `start.step() + i`.
+    pub frames: Vec<Vec<u8>>,
+}
+
+/// What a client says it sampled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Tokens emitted after the record's start.
+    pub tokens: Vec<u32>,
+    /// The state after the last of them.
+    pub state: GeneratorState,
+    /// CRC-32 of the frame each token was sampled from, where the client says so.
+    pub frame_checksums: Option<Vec<u32>>,
+}
+
+impl Claim {
+    /// Reads a claim: `tokens`, `state`, and where wanted `frame_checksums` as 8 hex digits each.
+    ///
+    /// # Errors
+    /// A wrong field, or every refusal of [`StateError`].
+    pub fn from_object(mut object: Object) -> Result<Self, StateError> {
+        let tokens = object.tokens("tokens")?;
+        let state = GeneratorState::from_object(object.object("state")?)?;
+        let frame_checksums = if object.has("frame_checksums") {
+            let texts = object.strings("frame_checksums")?;
+            let parsed = texts.iter().enumerate().map(|(at, text)| {
+                u32::from_str_radix(text, 16).ok().filter(|_| text.len() == 8 && !text.starts_with('+')).ok_or_else(
+                    || FieldError::Type {
+                        path: format!("frame_checksums[{at}]"),
+                        expected: "8 hex digits",
+                        found: format!("{:?}", text.chars().take(20).collect::<String>()),
+                    },
+                )
+            });
+            Some(parsed.collect::<Result<_, _>>()?)
+        } else {
+            None
+        };
+        object.finish()?;
+        Ok(Self { tokens, state, frame_checksums })
+    }
+
+    /// Reads a claim from JSON text.
+    ///
+    /// # Errors
+    /// As [`from_object`](Self::from_object).
+    pub fn from_json(text: &str) -> Result<Self, StateError> {
+        Self::from_object(Object::parse(text)?)
+    }
+}

@@ -1,0 +1,234 @@
+//! The whole state of a run as self-describing JSON.
+//!
+//! ```json
+//! {"contract": "quillmate-v1", "format": 1, "seed": "42", "step": 2, "prompt": [1, 2], "tokens": [7, 3],
+//!  "settings": {"temperature": 0.8, "top_k": 50, "top_p": 0.95}}
+//! ```
+//!
+//! The seed is decimal text because JavaScript numbers lose bits above 2^53; floats are written so that they read back
+//! to the same bits. The form is described by [`STATE_SCHEMA`].
+
+use std::fmt;
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+
+use super::json::{FieldError, Object};
+use super::version::{CONTRACT, STATE_FORMAT};
+use crate::core::error::{Refusal, SettingsError};
+use crate::core::settings::{Settings, Temperature, TopK, TopP};
+
+/// The JSON Schema (draft 2020-12) of a state.
+///
+/// It describes form alone; that `step` equals the number of tokens and that the seed is below 2^64 is checked when a
+/// state is read.
+pub const STATE_SCHEMA: &str = include_str!("state.schema.json");
+
+/// Why a state was refused. Nothing of it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The JSON is not of the form.
+    Field(FieldError),
+    /// A setting is out of range.
+    Settings(SettingsError),
+    /// `contract_unknown`: the name that was given.
+    Contract(String),
+    /// `format_unknown`: the version that was given.
+    Format(u64),
+    /// `seed_not_string`: what was given instead of decimal text.
+    SeedNotString(String),
+    /// `seed_malformed`: text that is not a decimal integer below 2^64 without sign, space or leading zero.
+    SeedMalformed(String),
+    /// `step_mismatch`: the step and the number of tokens differ.
+    StepMismatch {
+        /// The step that was given.
+        step: u64,
+        /// How many tokens there are.
+        tokens: u64,
+    },
+}
+
+impl From<FieldError> for StateError {
+    fn from(error: FieldError) -> Self {
+        Self::Field(error)
+    }
+}
+
+impl From<SettingsError> for StateError {
+    fn from(error: SettingsError) -> Self {
+        Self::Settings(error)
+    }
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(error) => error.fmt(f),
+            Self::Settings(error) => error.fmt(f),
+            Self::Contract(name) => write!(f, "contract {name:?} is not known; this release keeps {CONTRACT:?}"),
+            Self::Format(version) => {
+                write!(f, "state format {version} is not known; this release reads {STATE_FORMAT}")
+            }
+            Self::SeedNotString(found) => write!(f, "the seed must be a string of decimal digits, but is {found}"),
+            Self::SeedMalformed(text) => {
+                write!(f, "the seed must be a decimal integer from 0 to 18446744073709551615, but is {text:?}")
+            }
+            Self::StepMismatch { step, tokens } => write!(f, "the step is {step}, but there are {tokens} tokens"),
+        }
+    }
+}
+
+impl std::error::Error for StateError {}
+
+impl Refusal for StateError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Field(error) => error.code(),
+            Self::Settings(error) => error.code(),
+            Self::Contract(_) => "contract_unknown",
+            Self::Format(_) => "format_unknown",
+            Self::SeedNotString(_) => "seed_not_string",
+            Self::SeedMalformed(_) => "seed_malformed",
+            Self::StepMismatch { .. } => "step_mismatch",
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Settings(error) => error.value(),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a seed: decimal digits, no sign, no space, no leading zero, below 2^64.
+///
+/// # Errors
+/// `seed_malformed`, with the text.
+pub fn parse_seed(text: &str) -> Result<u64, StateError> {
+    let canonical = text == "0" || (text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0'));
+    text.parse().ok().filter(|_| canonical).ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        StateError::SeedMalformed(shown)
+    })
+}
+
+/// Takes the field `seed` of an object: a string as [`parse_seed`] reads it.
+///
+/// # Errors
+/// `seed_not_string`, `seed_malformed`, and those of a missing field.
+pub fn take_seed(object: &mut Object) -> Result<u64, StateError> {
+    match object.value("seed")? {
+        Value::String(text) => parse_seed(&text),
+        other => Err(StateError::SeedNotString(match other {
+            Value::Number(number) => format!("the number {number}"),
+            other => other.to_string().chars().take(40).collect(),
+        })),
+    }
+}
+
+/// Takes the field `settings` of an object: temperature, top_k and top_p, all three given and nothing else.
+///
+/// # Errors
+/// A missing, unknown or mistyped field, or a setting out of range.
+pub fn take_settings(object: &mut Object) -> Result<Settings, StateError> {
+    let mut fields = object.object("settings")?;
+    let temperature = Temperature::new(fields.number("temperature")?)?;
+    let top_k = TopK::from_f64(fields.number("top_k")?)?;
+    let top_p = TopP::new(fields.number("top_p")?)?;
+    fields.finish()?;
+    Ok(Settings::from_parts(temperature, top_k, top_p))
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Settings", 3)?;
+        fields.serialize_field("temperature", &self.temperature())?;
+        fields.serialize_field("top_k", &self.top_k())?;
+        fields.serialize_field("top_p", &self.top_p())?;
+        fields.end()
+    }
+}
+
+/// The state of a run: all that its next token depends on besides the logits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeneratorState {
+    /// The seed of every draw.
+    pub seed: u64,
+    /// Token ids the run started from.
+    pub prompt: Vec<u32>,
+    /// Token ids emitted so far; their number is the step.
+    pub tokens: Vec<u32>,
+    /// Temperature, top-k and top-p.
+    pub settings: Settings,
+}
+
+impl GeneratorState {
+    /// The step the next token will have.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.tokens.len() as u64
+    }
+
+    /// The state as JSON text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a state has string keys and finite numbers only")
+    }
+
+    /// Reads a state from JSON text.
+    ///
+    /// # Errors
+    /// Every refusal of [`StateError`].
+    pub fn from_json(text: &str) -> Result<Self, StateError> {
+        Self::from_object(Object::parse(text)?)
+    }
+
+    /// Reads a state from a JSON object.
+    ///
+    /// # Errors
+    /// Every refusal of [`StateError`].
+    pub fn from_object(mut object: Object) -> Result<Self, StateError> {
+        // Names first: of another contract's state the fields say nothing.
+        let contract = object.string("contract")?;
+        if contract != CONTRACT {
+            return Err(StateError::Contract(contract));
+        }
+        let format = object.integer("format")?;
+        if format != u64::from(STATE_FORMAT) {
+            return Err(StateError::Format(format));
+        }
+        let seed = take_seed(&mut object)?;
+        let step = object.integer("step")?;
+        let prompt = object.tokens("prompt")?;
+        let tokens = object.tokens("tokens")?;
+        let settings = take_settings(&mut object)?;
+        object.finish()?;
+        if step != tokens.len() as u64 {
+            return Err(StateError::StepMismatch { step, tokens: tokens.len() as u64 });
+        }
+        Ok(Self { seed, prompt, tokens, settings })
+    }
+}
+
+impl Serialize for GeneratorState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("GeneratorState", 7)?;
+        fields.serialize_field("contract", CONTRACT)?;
+        fields.serialize_field("format", &STATE_FORMAT)?;
+        fields.serialize_field("seed", &self.seed.to_string())?;
+        fields.serialize_field("step", &self.step())?;
+        fields.serialize_field("prompt", &self.prompt)?;
+        fields.serialize_field("tokens", &self.tokens)?;
+        fields.serialize_field("settings", &self.settings)?;
+        fields.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for GeneratorState {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_object(Object::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}

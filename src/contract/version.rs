@@ -1,0 +1,10 @@
+//! Names of contracts and formats. An unknown one is an error, never a guess.
+
+/// The sampling contract this crate keeps.
+pub const CONTRACT: &str = "quillmate-v1";
+
+/// The version of the state's JSON form.
+pub const STATE_FORMAT: u32 = 1;
+
+/// The version of the binary form of a frame.
+pub const FRAME_FORMAT: u8 = 1;

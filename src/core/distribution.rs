@@ -1,0 +1,177 @@
+//! Steps 1 to 6 of the contract: from a row of logits to the tokens that may be drawn, with their probabilities.
+//!
+//! Every sum runs in the order the contract writes; nothing here may be reordered, fused or vectorized across a sum.
+
+use super::error::LogitsError;
+use super::exp::exp;
+use super::logits::{Logit, Row};
+use super::settings::Settings;
+
+/// What a token is drawn from: ids ascending, with the probability of each.
+///
+/// Probabilities are finite, ≥ 0 and sum to 1 up to rounding. A kept token whose weight underflowed has probability 0
+/// and is never drawn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distribution {
+    ids: Vec<u32>,
+    probabilities: Vec<f64>,
+}
+
+impl Distribution {
+    /// The kept token ids, ascending.
+    #[must_use]
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// The probability of each kept token, in the order of [`ids`](Self::ids).
+    #[must_use]
+    pub fn probabilities(&self) -> &[f64] {
+        &self.probabilities
+    }
+
+    /// Step 7: walks the tokens in ascending order and returns the first whose running sum exceeds `u` (0 ≤ u < 1).
+    /// Should rounding leave the whole sum at or below `u`, the last token with a probability above 0.
+    pub(crate) fn walk(&self, u: f64) -> u32 {
+        let (mut sum, mut last) = (0.0, 0);
+        for (&id, &probability) in self.ids.iter().zip(&self.probabilities) {
+            sum += probability;
+            if sum > u {
+                return id;
+            }
+            if probability > 0.0 {
+                last = id;
+            }
+        }
+        last
+    }
+}
+
+/// The distribution the next token is drawn from under these settings: after temperature, top-k and top-p.
+/// Greedy settings give one token with probability 1.
+///
+/// ```
+/// use quillmate_sampler::{Settings, distribution};
+/// let kept = distribution(&[0.0, 3.0, 1.0, 2.0], &Settings::new(1.0, 0, 0.75)?)?;
+/// assert_eq!(kept.ids(), [1, 3]);
+/// # Ok::<(), quillmate_sampler::SampleError>(())
+/// ```
+///
+/// # Errors
+/// Every refusal of [`LogitsError`].
+pub fn distribution<L: Logit>(logits: &[L], settings: &Settings) -> Result<Distribution, LogitsError> {
+    let row = Row::new(logits)?;
+    if settings.is_greedy() {
+        return Ok(Distribution { ids: vec![row.best()], probabilities: vec![1.0] });
+    }
+    let (ids, mut numbers) = candidates(&row, settings.top_k());
+    weigh(&mut numbers, settings.temperature());
+    normalize(&mut numbers);
+    let mut kept = Distribution { ids, probabilities: numbers };
+    if settings.top_p() < 1.0 {
+        keep_nucleus(&mut kept, settings.top_p());
+    }
+    normalize(&mut kept.probabilities);
+    Ok(kept)
+}
+
+/// Step 2: the allowed tokens, or the first k of them by (logit high first, id low first); ids ascending.
+fn candidates<L: Logit>(row: &Row<L>, top_k: u32) -> (Vec<u32>, Vec<f64>) {
+    if top_k == 0 || top_k >= row.allowed() {
+        return row.iter().unzip();
+    }
+    best(row, top_k).into_iter().unzip()
+}
+
+/// The ids of the first k allowed tokens by (logit high first, id low first), ascending.
+pub(crate) fn best_of<L: Logit>(row: &Row<L>, k: u32) -> Vec<u32> {
+    if k >= row.allowed() {
+        return row.iter().map(|(id, _)| id).collect();
+    }
+    best(row, k).into_iter().map(|(id, _)| id).collect()
+}
+
+/// The first k < V tokens by (logit high first, id low first), with their logits; ids ascending.
+fn best<L: Logit>(row: &Row<L>, top_k: u32) -> Vec<(u32, f64)> {
+    let k = top_k as usize;
+    let mut pool: Vec<(u32, f64)> = Vec::with_capacity(k + POOL);
+    let by_rank = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    // What is not above the k-th best so far cannot enter: its id is higher than those it ties with.
+    let mut threshold = f64::NEG_INFINITY;
+    for (id, logit) in row.iter() {
+        if logit > threshold {
+            pool.push((id, logit));
+            if pool.len() == k + POOL {
+                pool.select_nth_unstable_by(k - 1, by_rank);
+                pool.truncate(k);
+                threshold = pool[k - 1].1;
+            }
+        }
+    }
+    if pool.len() > k {
+        pool.select_nth_unstable_by(k - 1, by_rank);
+        pool.truncate(k);
+    }
+    pool.sort_unstable_by_key(|&(id, _)| id);
+    pool
+}
+
+/// How many newcomers the pool of the k best takes before it is cut back to k.
+const POOL: usize = 1024;
+
+/// Step 3: logits to weights, w_i = exp((l_i − m) / temperature) with m the highest.
+fn weigh(logits: &mut [f64], temperature: f64) {
+    let mut highest = f64::NEG_INFINITY;
+    for &logit in &*logits {
+        if logit > highest {
+            highest = logit;
+        }
+    }
+    for logit in logits {
+        *logit = exp((*logit - highest) / temperature);
+    }
+}
+
+/// Steps 4 and 6: divides by the running sum in ascending id order.
+fn normalize(numbers: &mut [f64]) {
+    let mut sum = 0.0;
+    for &number in &*numbers {
+        sum += number;
+    }
+    for number in numbers {
+        *number /= sum;
+    }
+}
+
+/// Step 5: keeps the first tokens by (probability high first, id low first) up to the one at which their running sum
+/// reaches `top_p`. Orders only as much as that takes: a block of the likeliest, then the next, each twice as large.
+fn keep_nucleus(distribution: &mut Distribution, top_p: f64) {
+    let probabilities = &distribution.probabilities;
+    // Bits of non-negative doubles are ordered as the doubles are; the complement puts the likeliest first.
+    let mut ranked: Vec<(u64, u32)> = (0u32..).zip(probabilities).map(|(at, p)| (!p.to_bits(), at)).collect();
+    let (mut sum, mut ordered, mut block) = (0.0, 0, 64);
+    let kept = 'kept: loop {
+        let rest = &mut ranked[ordered..];
+        if rest.is_empty() {
+            return;
+        }
+        let length = block.min(rest.len());
+        if length < rest.len() {
+            rest.select_nth_unstable(length - 1);
+        }
+        rest[..length].sort_unstable();
+        for (at, &(bits, _)) in rest[..length].iter().enumerate() {
+            sum += f64::from_bits(!bits);
+            if sum >= top_p {
+                break 'kept ordered + at + 1;
+            }
+        }
+        ordered += length;
+        block *= 2;
+    };
+    ranked.truncate(kept);
+    ranked.sort_unstable_by_key(|&(_, at)| at);
+    let pick = |at: u32| (distribution.ids[at as usize], probabilities[at as usize]);
+    let (ids, probabilities) = ranked.iter().map(|&(_, at)| pick(at)).unzip();
+    *distribution = Distribution { ids, probabilities };
+}

@@ -1,0 +1,196 @@
+//! Refusals of the arithmetic. Each has a stable code; codes are part of the contract, texts are not.
+
+use std::fmt;
+
+/// What every refusal of this crate can say of itself.
+pub trait Refusal: fmt::Display {
+    /// A stable name for programs: `temperature_out_of_range`.
+    fn code(&self) -> &'static str;
+    /// The first offending index, where there is one.
+    fn index(&self) -> Option<u64> {
+        None
+    }
+    /// The offending number, where there is one.
+    fn value(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// An offending number, kept by its bits so that errors can be compared (NaN equals itself here).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Offender(u64);
+
+impl Offender {
+    /// The number itself.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl From<f64> for Offender {
+    fn from(value: f64) -> Self {
+        Self(value.to_bits())
+    }
+}
+
+impl fmt::Display for Offender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.get())
+    }
+}
+
+impl fmt::Debug for Offender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.get())
+    }
+}
+
+/// A setting outside its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// `temperature_out_of_range`: not finite, or below 0.
+    Temperature(Offender),
+    /// `top_k_out_of_range`: not an integer from 0 to 2^32 − 1.
+    TopK(Offender),
+    /// `top_p_out_of_range`: not a number from 0 to 1.
+    TopP(Offender),
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Temperature(value) => write!(f, "temperature must be finite and at least 0, but is {value}"),
+            Self::TopK(value) => write!(f, "top_k must be an integer from 0 to 4294967295, but is {value}"),
+            Self::TopP(value) => write!(f, "top_p must be from 0 to 1, but is {value}"),
+        }
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+impl Refusal for SettingsError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Temperature(_) => "temperature_out_of_range",
+            Self::TopK(_) => "top_k_out_of_range",
+            Self::TopP(_) => "top_p_out_of_range",
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        let (Self::Temperature(value) | Self::TopK(value) | Self::TopP(value)) = self;
+        Some(value.get())
+    }
+}
+
+/// A row of logits no token can be chosen from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogitsError {
+    /// `logits_empty`: there are none.
+    Empty,
+    /// `logits_too_long`: more than 2^32 − 1, so that ids would not fit.
+    TooLong(u64),
+    /// `logits_nan`: the first offending index.
+    NotANumber(u32),
+    /// `logits_positive_infinity`: the first offending index.
+    PositiveInfinity(u32),
+    /// `logits_all_banned`: every one of so many logits is −∞.
+    AllBanned(u32),
+}
+
+impl fmt::Display for LogitsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "there are no logits"),
+            Self::TooLong(length) => write!(f, "{length} logits are more than 4294967295"),
+            Self::NotANumber(index) => write!(f, "logit {index} is NaN"),
+            Self::PositiveInfinity(index) => write!(f, "logit {index} is +infinity"),
+            Self::AllBanned(length) => write!(f, "all {length} logits are -infinity, so every token is banned"),
+        }
+    }
+}
+
+impl std::error::Error for LogitsError {}
+
+impl Refusal for LogitsError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Empty => "logits_empty",
+            Self::TooLong(_) => "logits_too_long",
+            Self::NotANumber(_) => "logits_nan",
+            Self::PositiveInfinity(_) => "logits_positive_infinity",
+            Self::AllBanned(_) => "logits_all_banned",
+        }
+    }
+
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::NotANumber(index) | Self::PositiveInfinity(index) => Some(u64::from(*index)),
+            _ => None,
+        }
+    }
+}
+
+/// Why no token was sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// A setting is out of range.
+    Settings(SettingsError),
+    /// The logits are refused.
+    Logits(LogitsError),
+    /// `uniform_out_of_range`: u is not a number with 0 ≤ u < 1.
+    Uniform(Offender),
+}
+
+impl From<SettingsError> for SampleError {
+    fn from(error: SettingsError) -> Self {
+        Self::Settings(error)
+    }
+}
+
+impl From<LogitsError> for SampleError {
+    fn from(error: LogitsError) -> Self {
+        Self::Logits(error)
+    }
+}
+
+impl fmt::Display for SampleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(error) => error.fmt(f),
+            Self::Logits(error) => error.fmt(f),
+            Self::Uniform(value) => write!(f, "u must be at least 0 and below 1, but is {value}"),
+        }
+    }
+}
+
+impl std::error::Error for SampleError {}
+
+impl Refusal for SampleError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Settings(error) => error.code(),
+            Self::Logits(error) => error.code(),
+            Self::Uniform(_) => "uniform_out_of_range",
+        }
+    }
+
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::Logits(error) => error.index(),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Settings(error) => error.value(),
+            Self::Uniform(value) => Some(value.get()),
+            Self::Logits(_) => None,
+        }
+    }
+}

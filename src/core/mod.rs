@@ -1,0 +1,9 @@
+//! Pure arithmetic: nothing here knows of serialization, clocks, files or hash maps.
+
+pub mod distribution;
+pub mod error;
+pub mod exp;
+pub mod logits;
+pub mod sample;
+pub mod settings;
+pub mod splitmix;

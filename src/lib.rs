@@ -1,0 +1,20 @@
+#![doc = include_str!("../CONTRACT.md")]
+
+pub mod contract;
+pub mod core;
+#[cfg(target_arch = "wasm32")]
+pub mod wasm;
+
+pub use contract::frame::{Dtype, Frame, FrameError, Layout};
+pub use contract::generator::{Generator, Model, Run, StepError};
+pub use contract::json;
+pub use contract::record::{Claim, Record};
+pub use contract::state::{GeneratorState, STATE_SCHEMA, StateError};
+pub use contract::verify::{Divergence, Verdict, Why, verify};
+pub use core::distribution::{Distribution, distribution};
+pub use core::error::{LogitsError, Refusal, SampleError, SettingsError};
+pub use core::exp::exp;
+pub use core::logits::Logit;
+pub use core::sample::{sample, sample_token};
+pub use core::settings::{Settings, Temperature, TopK, TopP};
+pub use core::splitmix::{draw, streams, uniform};

@@ -1,0 +1,162 @@
+/** One row of logits, one number per token id. `-Infinity` bans a token; NaN and `+Infinity` are refused. */
+export type Logits = Float32Array | Float64Array;
+
+/** A 64-bit seed: a bigint, a decimal string, or a safe non-negative integer. Anything else is refused. */
+export type Seed = bigint | string | number;
+
+/** Token ids: integers from 0 to 2^32 - 1. */
+export type TokenIds = Uint32Array | readonly number[];
+
+/** Sampling settings. A field left out (or `undefined`) takes the value named here; a wrong one is refused, never corrected. */
+export interface Settings {
+  /** Finite and at least 0. 0 is greedy: the best logit, lowest id on ties. Default 1. */
+  temperature?: number;
+  /** An integer from 0 to 2^32 - 1. Only the k best logits stay; 0 is off. Default 0. */
+  topK?: number;
+  /** From 0 to 1. Only the likeliest tokens stay, until they hold this share; 1 is off. Default 1. */
+  topP?: number;
+}
+
+/** The whole state of a run as plain JSON: store it, send it, resume from it. Described by `stateSchema()`. */
+export interface GeneratorState {
+  contract: "quillmate-v1";
+  format: 1;
+  /** Decimal: JavaScript numbers lose bits above 2^53. */
+  seed: string;
+  /** Tokens emitted so far; always `tokens.length`. */
+  step: number;
+  prompt: number[];
+  tokens: number[];
+  settings: { temperature: number; top_k: number; top_p: number };
+}
+
+/** Gives the next row of logits for a context (prompt, then emitted tokens). Synchronous; for logits that arrive later use `stepWith`. */
+export type Model = (tokens: Uint32Array) => Logits;
+
+/** What every refusal throws: a real `Error` with a stable `code`. Codes are part of the contract, messages are not. */
+export interface SamplerError extends Error {
+  name: "SamplerError";
+  code: string;
+  /** The first offending index, where there is one. */
+  index?: number;
+  /** The offending value, where there is one. */
+  value?: unknown;
+}
+
+/**
+ * Chooses one token from one row of logits.
+ *
+ * @param settings `{temperature = 1, topK = 0, topP = 1}`
+ * @param u the uniform number, 0 <= u < 1
+ * @returns the token's id
+ */
+export function sampleToken(logits: Logits, settings: Settings | undefined, u: number): number;
+
+/** The uniform number in [0, 1) at (seed, step, stream): output number `step` of the SplitMix64 stream. */
+export function uniform(seed: Seed, step: number | bigint, stream?: number | bigint): number;
+
+/** The 64 bits behind `uniform`. */
+export function draw(seed: Seed, step: number | bigint, stream?: number | bigint): bigint;
+
+/** e^x, correctly rounded. NaN for NaN. */
+export function exp(x: number): number;
+
+/** A fresh seed from the platform's secure random source (Web Crypto), as a decimal string. */
+export function randomSeed(): string;
+
+/** The JSON Schema of `GeneratorState`, as JSON text. */
+export function stateSchema(): string;
+
+/** One run: emits tokens one at a time, and can be stored and resumed at any of them. A call that throws leaves it as it was. */
+export class Generator {
+  /** @param model may be `null` when logits come through `stepWith` or `stepWithFrame` only */
+  constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: Settings);
+  /** Resumes a stored run; the next token is the one the run would have emitted. */
+  static fromState(model: Model | null, state: GeneratorState): Generator;
+  /** Asks the model for logits and emits the next token. What the model throws reaches the caller as it is. */
+  step(): number;
+  /** Emits the next token from logits that have arrived. */
+  stepWith(logits: Logits): number;
+  /** Emits the next token from a frame, which must be for this step and suffice for the settings. */
+  stepWithFrame(frame: Frame): number;
+  /** A plain object, safe for `JSON.stringify`. */
+  state(): GeneratorState;
+  /** Tokens emitted so far (a copy). */
+  readonly tokens: Uint32Array;
+  /** The prompt (a copy). */
+  readonly prompt: Uint32Array;
+  /** The step the next token will have: the number of tokens emitted so far. */
+  readonly position: number;
+  /** The seed, in decimal. */
+  readonly seed: string;
+  readonly settings: Required<Settings>;
+  free(): void;
+  [Symbol.dispose](): void;
+}
+
+/** One step's logits on the wire: compact, lossless, with a checksum. */
+export class Frame {
+  private constructor();
+  /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k, else dense. */
+  static forSettings(step: number | bigint, logits: Float32Array, settings: Settings): Frame;
+  /** A frame that suffices for all settings. */
+  static dense(step: number | bigint, logits: Float32Array): Frame;
+  /** A frame with the k best logits: enough for every top-k from 1 to k, and for greedy. */
+  static sparse(step: number | bigint, logits: Float32Array, k: number): Frame;
+  /** Reads a frame; one that is damaged, cut short or has bytes to spare is refused. */
+  static decode(bytes: Uint8Array): Frame;
+  encode(): Uint8Array;
+  readonly step: number;
+  readonly vocab: number;
+  readonly layout: "dense" | "sparse";
+  readonly dtype: "f32" | "bf16" | "f16";
+  /** The largest top-k this frame suffices for; `null` when it suffices for all settings. */
+  readonly maxTopK: number | null;
+  /** CRC-32 of the frame's bytes, 8 hex digits. */
+  readonly checksum: string;
+  sufficesFor(settings: Settings): boolean;
+  /** The row as `stepWithFrame` sees it: for a sparse frame, -Infinity where no logit was sent. Refused where the frame does not suffice. */
+  logits(settings: Settings): Float32Array;
+  free(): void;
+  [Symbol.dispose](): void;
+}
+
+/** A stored run: where it started, and the frame of each step from there. */
+export interface RunRecord {
+  start: GeneratorState;
+  frames: readonly Uint8Array[];
+}
+
+/** What a client says it sampled. */
+export interface Claim {
+  /** The tokens emitted after the record's start. */
+  tokens: TokenIds;
+  /** The state after the last of them. */
+  state: GeneratorState;
+  /** Checksum of the frame each token was sampled from (`Frame.checksum`); optional evidence. */
+  frame_checksums?: readonly string[];
+}
+
+export type Verdict =
+  | { verdict: "match"; steps: number }
+  | ({
+      verdict: "diverged";
+      /** The first step that differs. */
+      step: number;
+      /** What the record gives at that step; null when it has none. */
+      expected_token: number | null;
+      /** What the claim says; null when it has none. */
+      claimed_token: number | null;
+      message: string;
+    } & Why)
+  | { verdict: "refused"; code: string; message: string };
+
+export type Why =
+  | { why: "prompt"; index: number; expected: number | null; claimed: number | null }
+  | { why: "settings"; expected: GeneratorState["settings"]; claimed: GeneratorState["settings"] }
+  | { why: "draw"; expected: { seed: string; uniform: number }; claimed: { seed: string; uniform: number } }
+  | { why: "logits"; expected: string; claimed: string }
+  | { why: "token" };
+
+/** Recomputes a claim from a record: the same function the server calls. */
+export function verify(record: RunRecord, claim: Claim): Verdict;

@@ -1,0 +1,43 @@
+//! Refusals as JavaScript `Error` objects.
+
+use js_sys::{Error, Reflect};
+use wasm_bindgen::JsValue;
+
+use crate::core::error::Refusal;
+
+/// A real `Error` named `SamplerError`, with a stable `code`.
+pub fn sampler_error(code: &str, message: &str) -> JsValue {
+    let error = Error::new(message);
+    error.set_name("SamplerError");
+    set(&error, "code", &code.into());
+    error.into()
+}
+
+/// The same with the offending value.
+pub fn with_value(error: JsValue, value: &JsValue) -> JsValue {
+    set(&error, "value", value);
+    error
+}
+
+/// The same with the offending index.
+pub fn with_index(error: JsValue, index: u64) -> JsValue {
+    set(&error, "index", &(index as f64).into());
+    error
+}
+
+/// A refusal of the crate as an `Error`.
+pub fn refuse(refusal: impl Refusal) -> JsValue {
+    let mut error = sampler_error(refusal.code(), &refusal.to_string());
+    if let Some(index) = refusal.index() {
+        error = with_index(error, index);
+    }
+    if let Some(value) = refusal.value() {
+        error = with_value(error, &value.into());
+    }
+    error
+}
+
+fn set(error: &JsValue, name: &str, value: &JsValue) {
+    // A fresh, extensible object takes any property.
+    let _ = Reflect::set(error, &name.into(), value);
+}

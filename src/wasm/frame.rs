@@ -1,0 +1,116 @@
+//! The class `Frame`.
+
+use wasm_bindgen::prelude::*;
+
+use super::error::refuse;
+use super::read;
+use crate::contract::frame::{self, Dtype, Layout};
+use crate::core::settings::TopK;
+
+/// One step's logits on the wire.
+#[wasm_bindgen(skip_typescript)]
+pub struct Frame(frame::Frame);
+
+impl Frame {
+    /// The frame behind the class.
+    pub(super) fn inner(&self) -> &frame::Frame {
+        &self.0
+    }
+}
+
+#[wasm_bindgen]
+impl Frame {
+    /// `Frame.forSettings(step, logits, settings)`.
+    #[wasm_bindgen(js_name = forSettings, skip_typescript)]
+    pub fn for_settings(step: &JsValue, logits: &JsValue, settings: &JsValue) -> Result<Frame, JsValue> {
+        let (step, settings) = (read::frame_step(step)?, read::settings(settings)?);
+        frame::Frame::for_settings(step, &read::f32_logits(logits)?, &settings).map(Self).map_err(refuse)
+    }
+
+    /// `Frame.dense(step, logits)`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn dense(step: &JsValue, logits: &JsValue) -> Result<Frame, JsValue> {
+        frame::Frame::dense(read::frame_step(step)?, &read::f32_logits(logits)?).map(Self).map_err(refuse)
+    }
+
+    /// `Frame.sparse(step, logits, k)`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn sparse(step: &JsValue, logits: &JsValue, k: &JsValue) -> Result<Frame, JsValue> {
+        let step = read::frame_step(step)?;
+        let expected = "an integer from 1 to 4294967295";
+        let number = k.as_f64().ok_or_else(|| read::wrong("top_k_out_of_range", "k", expected, k))?;
+        let k = TopK::from_f64(number).map_err(refuse)?;
+        frame::Frame::sparse(step, &read::f32_logits(logits)?, k.get()).map(Self).map_err(refuse)
+    }
+
+    /// `Frame.decode(bytes)`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn decode(bytes: &JsValue) -> Result<Frame, JsValue> {
+        let frame = frame::Frame::decode(&read::bytes("bytes", bytes)?).map_err(refuse)?;
+        read::frame_step(&frame.step().into())?;
+        Ok(Self(frame))
+    }
+
+    /// `encode()`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn encode(&self) -> Vec<u8> {
+        self.0.encode()
+    }
+
+    /// `step`.
+    #[wasm_bindgen(getter, skip_typescript)]
+    pub fn step(&self) -> f64 {
+        self.0.step() as f64
+    }
+
+    /// `vocab`.
+    #[wasm_bindgen(getter, skip_typescript)]
+    pub fn vocab(&self) -> u32 {
+        self.0.vocabulary()
+    }
+
+    /// `layout`.
+    #[wasm_bindgen(getter, skip_typescript)]
+    pub fn layout(&self) -> String {
+        match self.0.layout() {
+            Layout::Dense => "dense",
+            Layout::Sparse => "sparse",
+        }
+        .to_owned()
+    }
+
+    /// `dtype`.
+    #[wasm_bindgen(getter, skip_typescript)]
+    pub fn dtype(&self) -> String {
+        match self.0.dtype() {
+            Dtype::F32 => "f32",
+            Dtype::Bf16 => "bf16",
+            Dtype::F16 => "f16",
+        }
+        .to_owned()
+    }
+
+    /// `maxTopK`.
+    #[wasm_bindgen(getter, js_name = maxTopK, skip_typescript)]
+    pub fn max_top_k(&self) -> JsValue {
+        self.0.max_top_k().map_or(JsValue::NULL, JsValue::from)
+    }
+
+    /// `checksum`.
+    #[wasm_bindgen(getter, skip_typescript)]
+    pub fn checksum(&self) -> String {
+        format!("{:08x}", self.0.checksum())
+    }
+
+    /// `sufficesFor(settings)`.
+    #[wasm_bindgen(js_name = sufficesFor, skip_typescript)]
+    pub fn suffices_for(&self, settings: &JsValue) -> Result<bool, JsValue> {
+        Ok(self.0.suffices_for(&read::settings(settings)?))
+    }
+
+    /// `logits(settings)`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn logits(&self, settings: &JsValue) -> Result<Vec<f32>, JsValue> {
+        self.0.logits_for(&read::settings(settings)?).map_err(refuse)
+    }
+}

@@ -1,0 +1,54 @@
+//! `verify(record, claim)`.
+
+use js_sys::{Array, Object, Reflect, Uint32Array};
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+
+use super::error::{refuse, sampler_error};
+use super::read;
+use crate::contract::record::{Claim, Record};
+use crate::contract::state::GeneratorState;
+
+/// A value as plain objects, arrays, strings and numbers, safe for `JSON.stringify`.
+pub fn to_plain(value: &impl Serialize) -> Result<JsValue, JsValue> {
+    value
+        .serialize(&serde_wasm_bindgen::Serializer::json_compatible())
+        .map_err(|error| sampler_error("not_json_safe", &error.to_string()))
+}
+
+/// `verify(record, claim)`.
+#[wasm_bindgen(skip_typescript)]
+pub fn verify(record: &JsValue, claim: &JsValue) -> Result<JsValue, JsValue> {
+    to_plain(&crate::contract::verify::verify(&self::record(record)?, &self::claim(claim)?))
+}
+
+fn record(value: &JsValue) -> Result<Record, JsValue> {
+    let start = read::object("start", &field(value, "record", "start")?)?.named("start");
+    let start = GeneratorState::from_object(start).map_err(refuse)?;
+    let list = field(value, "record", "frames")?;
+    if !Array::is_array(&list) {
+        return Err(read::wrong("field_type", "frames", "an array of Uint8Array", &list));
+    }
+    let frames = list.unchecked_ref::<Array>().iter().enumerate();
+    let frames = frames.map(|(at, bytes)| read::bytes(&format!("frames[{at}]"), &bytes)).collect::<Result<_, _>>()?;
+    Ok(Record { start, frames })
+}
+
+fn claim(value: &JsValue) -> Result<Claim, JsValue> {
+    // Token ids may come as a typed array, which is not JSON: the copy has a plain one.
+    let tokens = read::tokens("tokens", &field(value, "claim", "tokens")?)?;
+    let copy = Object::assign(&Object::new(), value.unchecked_ref());
+    Reflect::set(&copy, &"tokens".into(), &Array::from(&Uint32Array::from(tokens.as_slice())))?;
+    Claim::from_object(read::object("claim", &copy)?).map_err(refuse)
+}
+
+fn field(object: &JsValue, of: &str, name: &str) -> Result<JsValue, JsValue> {
+    if !object.is_object() {
+        return Err(read::wrong("field_type", of, "an object", object));
+    }
+    let value = Reflect::get(object, &name.into())?;
+    if value.is_undefined() {
+        return Err(sampler_error("field_missing", &format!("field {name} is missing from the {of}")));
+    }
+    Ok(value)
+}

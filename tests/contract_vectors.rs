@@ -1,0 +1,34 @@
+//! contract.json, whole, natively. `tests/web.rs` and `tests/js` run the same file.
+
+mod shared;
+
+#[test]
+fn exp_is_correctly_rounded_on_every_pair() {
+    let cases = shared::section("exp");
+    assert_eq!(shared::exp_pairs(&cases), cases.len());
+    println!("ran {} exp cases", cases.len());
+}
+
+/// Arguments whose results lie near the midpoint of two doubles, a quarter of them subnormal; checked against MPFR.
+#[test]
+fn exp_is_correctly_rounded_on_the_hard_pairs() {
+    let hard: serde_json::Value = serde_json::from_str(include_str!("vectors/exp_hard.json")).expect("JSON");
+    let cases = hard["exp"].as_array().expect("a list");
+    assert_eq!(shared::exp_pairs(cases), 4000);
+}
+
+#[test]
+fn every_uniform() {
+    println!("ran {} uniform cases", shared::uniforms());
+}
+
+#[test]
+fn every_sample() {
+    println!("ran {} sample cases", shared::samples());
+}
+
+/// `tests/vectors/golden_run.py` says where these come from.
+#[test]
+fn every_golden_run_straight_and_resumed() {
+    println!("ran {} golden cases", shared::golden_run());
+}

@@ -1,0 +1,128 @@
+//! The vectors, run the same way natively and in the browser. Each function returns how many cases it ran.
+
+use quillmate_sampler::{Settings, distribution, draw, exp, sample_token, uniform};
+use serde_json::Value;
+
+const VECTORS: &str = include_str!("../vectors/contract.json");
+
+/// All vectors; `section` names a list in them.
+pub fn section(name: &str) -> Vec<Value> {
+    let mut vectors: Value = serde_json::from_str(VECTORS).expect("contract.json is JSON");
+    let Value::Array(cases) = vectors[name].take() else { panic!("contract.json has no list {name}") };
+    assert!(!cases.is_empty(), "{name} is empty");
+    cases
+}
+
+pub fn bits(value: &Value) -> u64 {
+    let text = value.as_str().expect("bits are text");
+    u64::from_str_radix(text.strip_prefix("0x").expect("bits begin with 0x"), 16).expect("bits are hex")
+}
+
+fn float(value: &Value) -> f64 {
+    match value.as_str() {
+        Some("-Infinity") => f64::NEG_INFINITY,
+        Some(other) => panic!("unknown number {other}"),
+        None => value.as_f64().expect("a number"),
+    }
+}
+
+fn floats(value: &Value) -> Vec<f64> {
+    value.as_array().expect("a list").iter().map(float).collect()
+}
+
+fn integer(value: &Value) -> u64 {
+    match value.as_str() {
+        Some(text) => text.parse().expect("a decimal integer"),
+        None => value.as_u64().expect("an integer"),
+    }
+}
+
+pub fn exp_pairs(cases: &[Value]) -> usize {
+    for case in cases {
+        let x = f64::from_bits(bits(&case[0]));
+        assert_eq!(exp(x).to_bits(), bits(&case[1]), "exp({x:e})");
+    }
+    cases.len()
+}
+
+pub fn uniforms() -> usize {
+    let cases = section("uniform");
+    for case in &cases {
+        let [seed, step, stream] = ["seed", "step", "stream"].map(|name| integer(&case[name]));
+        assert_eq!(draw(seed, step, stream), integer(&case["draw"]), "{case}");
+        assert_eq!(uniform(seed, step, stream).to_bits(), bits(&case["uniform_bits"]), "{case}");
+    }
+    cases.len()
+}
+
+pub fn samples() -> usize {
+    let cases = section("sample");
+    for case in &cases {
+        let name = &case["name"];
+        let logits = floats(&case["logits"]);
+        let [temperature, top_p] = ["temperature", "top_p"].map(|name| float(&case[name]));
+        let top_k = u32::try_from(integer(&case["top_k"])).expect("top_k fits");
+        let settings = Settings::new(temperature, top_k, top_p).expect("settings are valid");
+        let kept = distribution(&logits, &settings).expect("logits are valid");
+        let ids: Vec<u64> = kept.ids().iter().map(|id| u64::from(*id)).collect();
+        let expected: Vec<u64> = case["kept"].as_array().expect("kept").iter().map(integer).collect();
+        assert_eq!(ids, expected, "{name}: kept");
+        if let Some(probabilities) = case.get("probability_bits") {
+            let expected: Vec<u64> = probabilities.as_array().expect("bits").iter().map(bits).collect();
+            let found: Vec<u64> = kept.probabilities().iter().map(|p| p.to_bits()).collect();
+            assert_eq!(found, expected, "{name}: probabilities");
+        }
+        let draws = case["draws"].as_array().expect("draws");
+        assert!(!draws.is_empty(), "{name} has no draws");
+        // Rows that are f32 numbers must give the same through the f32 door.
+        let narrow: Vec<f32> = logits.iter().map(|logit| *logit as f32).collect();
+        let is_f32 = narrow.iter().zip(&logits).all(|(narrow, wide)| f64::from(*narrow) == *wide);
+        for draw in draws {
+            let (u, expected) = (float(&draw[0]), integer(&draw[1]) as u32);
+            assert_eq!(sample_token(&logits, temperature, top_k, top_p, u), Ok(expected), "{name}: u = {u}");
+            if is_f32 {
+                assert_eq!(sample_token(&narrow, temperature, top_k, top_p, u), Ok(expected), "{name}: f32, u = {u}");
+            }
+        }
+    }
+    cases.len()
+}
+
+/// 15 rows of 512 logits of a small story model.
+fn golden_rows() -> Vec<Vec<f32>> {
+    let bytes = include_bytes!("../vectors/golden_run.f32");
+    let logits: Vec<f32> = bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect();
+    logits.chunks(512).map(<[f32]>::to_vec).collect()
+}
+
+/// A run of 15 tokens straight; the same stored after 7 through JSON text and resumed; and the stored text of another
+/// build, resumed. Returns how many runs were compared.
+pub fn golden_run() -> usize {
+    use quillmate_sampler::{GeneratorState, Run};
+    let golden: Value = serde_json::from_str(include_str!("../vectors/golden_run.json")).expect("JSON");
+    let rows = golden_rows();
+    let runs = golden["runs"].as_array().expect("runs");
+    assert!(!runs.is_empty());
+    for case in runs {
+        let stored = case["state_after_7"].as_str().expect("JSON text");
+        let expected: Vec<u32> =
+            case["tokens"].as_array().expect("tokens").iter().map(|id| integer(id) as u32).collect();
+        let mut state = GeneratorState::from_json(stored).expect("the stored state is good");
+        assert_eq!(state.tokens, expected[..7]);
+        state.tokens.clear();
+        let mut straight = Run::from_state(state);
+        for (at, row) in rows.iter().enumerate() {
+            if at == 7 {
+                assert_eq!(straight.state().to_json(), stored, "the same state is the same text");
+            }
+            straight.step_with(row).expect("logits are valid");
+        }
+        assert_eq!(straight.tokens(), expected, "straight: {}", case["name"]);
+        let mut resumed = Run::from_state(GeneratorState::from_json(stored).expect("good"));
+        for row in &rows[7..] {
+            resumed.step_with(row).expect("logits are valid");
+        }
+        assert_eq!(resumed, straight, "resumed: {}", case["name"]);
+    }
+    runs.len()
+}
