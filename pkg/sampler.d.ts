@@ -1,0 +1,236 @@
+/// <reference lib="esnext.disposable" />
+/* tslint:disable */
+/* eslint-disable */
+/** One row of logits, one number per token id. `-Infinity` bans a token; NaN and `+Infinity` are refused. */
+export type Logits = Float32Array | Float64Array;
+
+/** A 64-bit seed: a bigint, a decimal string, or a safe non-negative integer. Anything else is refused. */
+export type Seed = bigint | string | number;
+
+/** Token ids: integers from 0 to 2^32 - 1. */
+export type TokenIds = Uint32Array | readonly number[];
+
+/** Sampling settings. A field left out (or `undefined`) takes the value named here; a wrong one is refused, never corrected. */
+export interface Settings {
+    /** Finite and at least 0. 0 is greedy: the best logit, lowest id on ties. Default 1. */
+    temperature?: number;
+    /** An integer from 0 to 2^32 - 1. Only the k best logits stay; 0 is off. Default 0. */
+    topK?: number;
+    /** From 0 to 1. Only the likeliest tokens stay, until they hold this share; 1 is off. Default 1. */
+    topP?: number;
+}
+
+/** The whole state of a run as plain JSON: store it, send it, resume from it. Described by `stateSchema()`. */
+export interface GeneratorState {
+    contract: "quillmate-v1";
+    format: 1;
+    /** Decimal: JavaScript numbers lose bits above 2^53. */
+    seed: string;
+    /** Tokens emitted so far; always `tokens.length`. */
+    step: number;
+    prompt: number[];
+    tokens: number[];
+    settings: { temperature: number; top_k: number; top_p: number };
+}
+
+/** Gives the next row of logits for a context (prompt, then emitted tokens). Synchronous; for logits that arrive later use `stepWith`. */
+export type Model = (tokens: Uint32Array) => Logits;
+
+/** What every refusal throws: a real `Error` with a stable `code`. Codes are part of the contract, messages are not. */
+export interface SamplerError extends Error {
+    name: "SamplerError";
+    code: string;
+    /** The first offending index, where there is one. */
+    index?: number;
+    /** The offending value, where there is one. */
+    value?: unknown;
+}
+
+/**
+ * Chooses one token from one row of logits.
+ *
+ * @param settings `{temperature = 1, topK = 0, topP = 1}`
+ * @param u the uniform number, 0 <= u < 1
+ * @returns the token's id
+ */
+export function sampleToken(logits: Logits, settings: Settings | undefined, u: number): number;
+
+/** The uniform number in [0, 1) at (seed, step, stream): output number `step` of the SplitMix64 stream. */
+export function uniform(seed: Seed, step: number | bigint, stream?: number | bigint): number;
+
+/** The 64 bits behind `uniform`. */
+export function draw(seed: Seed, step: number | bigint, stream?: number | bigint): bigint;
+
+/** e^x, correctly rounded. NaN for NaN. */
+export function exp(x: number): number;
+
+/** A fresh seed from the platform's secure random source (Web Crypto), as a decimal string. */
+export function randomSeed(): string;
+
+/** The JSON Schema of `GeneratorState`, as JSON text. */
+export function stateSchema(): string;
+
+/** One run: emits tokens one at a time, and can be stored and resumed at any of them. A call that throws leaves it as it was. */
+export class Generator {
+    /** @param model may be `null` when logits come through `stepWith` or `stepWithFrame` only */
+    constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: Settings);
+    /** Resumes a stored run; the next token is the one the run would have emitted. */
+    static fromState(model: Model | null, state: GeneratorState): Generator;
+    /** Asks the model for logits and emits the next token. What the model throws reaches the caller as it is. */
+    step(): number;
+    /** Emits the next token from logits that have arrived. */
+    stepWith(logits: Logits): number;
+    /** Emits the next token from a frame, which must be for this step and suffice for the settings. */
+    stepWithFrame(frame: Frame): number;
+    /** A plain object, safe for `JSON.stringify`. */
+    state(): GeneratorState;
+    /** Tokens emitted so far (a copy). */
+    readonly tokens: Uint32Array;
+    /** The prompt (a copy). */
+    readonly prompt: Uint32Array;
+    /** The step the next token will have: the number of tokens emitted so far. */
+    readonly position: number;
+    /** The seed, in decimal. */
+    readonly seed: string;
+    readonly settings: Required<Settings>;
+    free(): void;
+    [Symbol.dispose](): void;
+}
+
+/** One step's logits on the wire: compact, lossless, with a checksum. */
+export class Frame {
+    private constructor();
+    /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k, else dense. */
+    static forSettings(step: number | bigint, logits: Float32Array, settings: Settings): Frame;
+    /** A frame that suffices for all settings. */
+    static dense(step: number | bigint, logits: Float32Array): Frame;
+    /** A frame with the k best logits: enough for every top-k from 1 to k, and for greedy. */
+    static sparse(step: number | bigint, logits: Float32Array, k: number): Frame;
+    /** Reads a frame; one that is damaged, cut short or has bytes to spare is refused. */
+    static decode(bytes: Uint8Array): Frame;
+    encode(): Uint8Array;
+    readonly step: number;
+    readonly vocab: number;
+    readonly layout: "dense" | "sparse";
+    readonly dtype: "f32" | "bf16" | "f16";
+    /** The largest top-k this frame suffices for; `null` when it suffices for all settings. */
+    readonly maxTopK: number | null;
+    /** CRC-32 of the frame's bytes, 8 hex digits. */
+    readonly checksum: string;
+    sufficesFor(settings: Settings): boolean;
+    /** The row as `stepWithFrame` sees it: for a sparse frame, -Infinity where no logit was sent. Refused where the frame does not suffice. */
+    logits(settings: Settings): Float32Array;
+    free(): void;
+    [Symbol.dispose](): void;
+}
+
+/** A stored run: where it started, and the frame of each step from there. */
+export interface RunRecord {
+    start: GeneratorState;
+    frames: readonly Uint8Array[];
+}
+
+/** What a client says it sampled. */
+export interface Claim {
+    /** The tokens emitted after the record's start. */
+    tokens: TokenIds;
+    /** The state after the last of them. */
+    state: GeneratorState;
+    /** Checksum of the frame each token was sampled from (`Frame.checksum`); optional evidence. */
+    frame_checksums?: readonly string[];
+}
+
+export type Verdict =
+| { verdict: "match"; steps: number }
+| ({
+    verdict: "diverged";
+    /** The first step that differs. */
+    step: number;
+    /** What the record gives at that step; null when it has none. */
+    expected_token: number | null;
+    /** What the claim says; null when it has none. */
+    claimed_token: number | null;
+    message: string;
+} & Why)
+| { verdict: "refused"; code: string; message: string };
+
+export type Why =
+| { why: "prompt"; index: number; expected: number | null; claimed: number | null }
+| { why: "settings"; expected: GeneratorState["settings"]; claimed: GeneratorState["settings"] }
+| { why: "draw"; expected: { seed: string; uniform: number }; claimed: { seed: string; uniform: number } }
+| { why: "logits"; expected: string; claimed: string }
+| { why: "token" };
+
+/** Recomputes a claim from a record: the same function the server calls. */
+export function verify(record: RunRecord, claim: Claim): Verdict;
+
+
+
+export type InitInput = RequestInfo | URL | Response | BufferSource | WebAssembly.Module;
+
+export interface InitOutput {
+    readonly memory: WebAssembly.Memory;
+    readonly __wbg_frame_free: (a: number, b: number) => void;
+    readonly __wbg_generator_free: (a: number, b: number) => void;
+    readonly draw: (a: any, b: any, c: any) => [number, number, number];
+    readonly exp: (a: any) => [number, number, number];
+    readonly frame_checksum: (a: number) => [number, number];
+    readonly frame_decode: (a: any) => [number, number, number];
+    readonly frame_dense: (a: any, b: any) => [number, number, number];
+    readonly frame_dtype: (a: number) => [number, number];
+    readonly frame_encode: (a: number) => [number, number];
+    readonly frame_forSettings: (a: any, b: any, c: any) => [number, number, number];
+    readonly frame_layout: (a: number) => [number, number];
+    readonly frame_logits: (a: number, b: any) => [number, number, number, number];
+    readonly frame_maxTopK: (a: number) => any;
+    readonly frame_sparse: (a: any, b: any, c: any) => [number, number, number];
+    readonly frame_step: (a: number) => number;
+    readonly frame_sufficesFor: (a: number, b: any) => [number, number, number];
+    readonly frame_vocab: (a: number) => number;
+    readonly generator_fromState: (a: any, b: any) => [number, number, number];
+    readonly generator_new: (a: any, b: any, c: any, d: any) => [number, number, number];
+    readonly generator_position: (a: number) => number;
+    readonly generator_prompt: (a: number) => any;
+    readonly generator_seed: (a: number) => [number, number];
+    readonly generator_settings: (a: number) => [number, number, number];
+    readonly generator_state: (a: number) => [number, number, number];
+    readonly generator_step: (a: number) => [number, number, number];
+    readonly generator_stepWith: (a: number, b: any) => [number, number, number];
+    readonly generator_stepWithFrame: (a: number, b: number) => [number, number, number];
+    readonly generator_tokens: (a: number) => any;
+    readonly randomSeed: () => [number, number, number, number];
+    readonly sampleToken: (a: any, b: any, c: any) => [number, number, number];
+    readonly stateSchema: () => [number, number];
+    readonly uniform: (a: any, b: any, c: any) => [number, number, number];
+    readonly verify: (a: any, b: any) => [number, number, number];
+    readonly __wbindgen_malloc: (a: number, b: number) => number;
+    readonly __wbindgen_realloc: (a: number, b: number, c: number, d: number) => number;
+    readonly __wbindgen_free: (a: number, b: number, c: number) => void;
+    readonly __wbindgen_exn_store: (a: number) => void;
+    readonly __externref_table_alloc: () => number;
+    readonly __wbindgen_externrefs: WebAssembly.Table;
+    readonly __externref_table_dealloc: (a: number) => void;
+    readonly __wbindgen_start: () => void;
+}
+
+export type SyncInitInput = BufferSource | WebAssembly.Module;
+
+/**
+ * Instantiates the given `module`, which can either be bytes or
+ * a precompiled `WebAssembly.Module`.
+ *
+ * @param {{ module: SyncInitInput }} module - Passing `SyncInitInput` directly is deprecated.
+ *
+ * @returns {InitOutput}
+ */
+export function initSync(module: { module: SyncInitInput } | SyncInitInput): InitOutput;
+
+/**
+ * If `module_or_path` is {RequestInfo} or {URL}, makes a request and
+ * for everything else, calls `WebAssembly.instantiate` directly.
+ *
+ * @param {{ module_or_path: InitInput | Promise<InitInput> }} module_or_path - Passing `InitInput` directly is deprecated.
+ *
+ * @returns {Promise<InitOutput>}
+ */
+export default function __wbg_init (module_or_path?: { module_or_path: InitInput | Promise<InitInput> } | InitInput | Promise<InitInput>): Promise<InitOutput>;
