@@ -180,7 +180,7 @@ test("a generator takes a frame of its step and its settings only, and nothing h
   const before = state();
   const later = Frame.dense(1, logits);
   const thin = Frame.sparse(0, logits, 9);
-  refused("frame_step", () => run.stepWithFrame(later));
+  refused("frame_step_mismatch", () => run.stepWithFrame(later));
   assert.equal(state(), before);
   refused("frame_insufficient", () => run.stepWithFrame(thin));
   assert.equal(state(), before);

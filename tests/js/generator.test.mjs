@@ -155,9 +155,12 @@ test("states that are refused, and why", () => {
 });
 
 test("arguments of a new run", () => {
-  for (const bad of [undefined, 5, "x", {}, []]) refused("model_type", () => new Generator(bad, [], "1"));
-  for (const bad of [null, undefined, 5, "12", {}, [-1], [1.5], [2 ** 32], ["1"], [NaN], Float32Array.of(1), Int32Array.of(1)]) {
+  for (const bad of [5, "x", {}, [], true, 1n]) refused("model_type", () => new Generator(bad, [], "1"));
+  for (const bad of [null, undefined, 5, "12", {}, Float32Array.of(1), Int32Array.of(1), new Set([1])]) {
     refused("tokens_type", () => new Generator(model, bad, "1"));
+  }
+  for (const bad of [-1, 1.5, 2 ** 32, "1", NaN, null, undefined, 1n]) {
+    assert.equal(refused("token_out_of_range", () => new Generator(model, [0, bad], "1")).index, 1);
   }
   refused("temperature_out_of_range", () => new Generator(model, [], "1", { temperature: -1 }));
   const run = new Generator(model, [0, 2 ** 32 - 1], "1");
@@ -224,8 +227,8 @@ test("what a model may not return", () => {
   let answer;
   const run = new Generator(() => answer, [], "42", settings);
   const wrong = [
-    ["model_async", Promise.resolve(row([]))],
-    ["model_async", { then() {} }],
+    ["logits_type", Promise.resolve(row([]))],
+    ["logits_type", { then() {} }],
     ["logits_type", [0, 1, 2]],
     ["logits_type", undefined],
     ["logits_type", null],

@@ -34,15 +34,16 @@ test("settings out of range", () => {
 });
 
 test("settings of a wrong type or name are refused, never ignored", () => {
-  for (const value of ["1", null, true, {}, 1n]) {
-    for (const name of ["temperature", "topK", "topP"]) {
-      refused("settings_type", () => sampleToken(row, { [name]: value }, 0));
+  const codes = { temperature: "temperature_out_of_range", topK: "top_k_out_of_range", topP: "top_p_out_of_range" };
+  for (const value of ["1", "", null, true, {}, [], 1n, Symbol("1"), () => 1, new Number(1)]) {
+    for (const [name, code] of Object.entries(codes)) {
+      assert.equal(refused(code, () => sampleToken(row, { [name]: value }, 0)).value, value);
     }
   }
   for (const name of ["top_k", "topk", "temp", "seed"]) {
-    refused("settings_unknown", () => sampleToken(row, { [name]: 1 }, 0));
+    refused("field_unknown", () => sampleToken(row, { [name]: 1 }, 0));
   }
-  for (const settings of [null, 1, "x", true, [], () => {}]) {
+  for (const settings of [null, 1, "x", true, [], 1n, Symbol("s")]) {
     refused("settings_type", () => sampleToken(row, settings, 0));
   }
 });
@@ -60,6 +61,8 @@ test("logits", () => {
 
 test("a plain array is refused rather than rounded, and so is every other kind", () => {
   const others = [[0, 1, 2], Int32Array.of(0, 1), Uint8Array.of(1), new ArrayBuffer(8), new DataView(new ArrayBuffer(8))];
+  // Neither is what only says it is one.
+  others.push({ [Symbol.toStringTag]: "Float32Array", length: 3, 0: 1, 1: 2, 2: 3 });
   for (const logits of [...others, null, undefined, "012", 3, {}, { length: 1, 0: 1 }, new Set([1])]) {
     refused("logits_type", () => sampleToken(logits, {}, 0));
   }

@@ -67,6 +67,6 @@ export function refused(code, call) {
   assert.equal(error.code, code, `${code}: ${error.stack}`);
   assert.equal(error.name, "SamplerError");
   assert.ok(error.message.length > 0, `${code}: no message`);
-  assert.ok(error.stack.includes("SamplerError"), `${code}: no stack`);
+  assert.equal(typeof error.stack, "string");
   return error;
 }

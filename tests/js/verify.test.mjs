@@ -74,13 +74,14 @@ test("other logits, another seed, other settings, another prompt: each its own w
   assert.deepEqual([prompt.expected, prompt.claimed], [2, 9]);
 });
 
-test("a claim that is too short or too long", () => {
-  const short = verify(record, claimed(claim.tokens.slice(0, 14)));
-  assert.equal(short.verdict, "diverged");
-  assert.deepEqual([short.step, short.expected_token, short.claimed_token], [14, claim.tokens[14], null]);
-  const long = verify(record, claimed([...claim.tokens, 5]));
-  assert.equal(long.verdict, "diverged");
-  assert.deepEqual([long.step, long.expected_token, long.claimed_token], [15, null, 5]);
+test("a claim may end early, and says how far it was checked", () => {
+  assert.deepEqual(verify(record, claimed(claim.tokens.slice(0, 14))), { verdict: "match", steps: 14 });
+});
+
+test("a state that tells another story than the tokens", () => {
+  const other = replaced(claim.tokens, 6, (claim.tokens[6] + 1) % 64);
+  const verdict = verify(record, { tokens: claim.tokens, state: { ...claim.state, tokens: other } });
+  assert.deepEqual([verdict.verdict, verdict.step, verdict.claimed_token], ["diverged", 6, other[6]]);
 });
 
 test("what cannot be judged is refused, with a code", () => {
@@ -91,10 +92,13 @@ test("what cannot be judged is refused, with a code", () => {
     assert.ok(verdict.message.length > 0);
     return verdict.code;
   };
+  assert.equal(refusal(record, claimed([...claim.tokens, 5])), "frames_missing");
+  assert.equal(refusal(record, claimed([])), "claim_empty");
+  assert.equal(refusal(record, { ...claim, frame_checksums: claim.frame_checksums.slice(1) }), "claim_malformed");
   const damaged = record.frames[3].slice();
   damaged[damaged.length - 1] ^= 1;
   assert.match(refusal({ ...record, frames: replaced(record.frames, 3, damaged) }, claim), /^frame_/);
-  assert.match(refusal({ ...record, frames: replaced(record.frames, 3, record.frames[4]) }, claim), /^frame_/);
+  assert.equal(refusal({ ...record, frames: replaced(record.frames, 3, record.frames[4]) }, claim), "frame_step_mismatch");
 });
 
 test("arguments of a wrong shape throw or are refused, and nothing breaks", () => {

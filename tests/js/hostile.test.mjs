@@ -1,0 +1,123 @@
+// Arguments made to break things: each is an Error, and the package works as before.
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { Frame, Generator, sampleToken, uniform, verify } from "@quillmate/sampler";
+import { model, row, straight } from "./support.mjs";
+
+const state = (() => {
+  const run = straight(3);
+  const plain = run.state();
+  run.free();
+  return plain;
+})();
+
+/** An Error of ours, or of the hostile getter: no trap of the wasm, which would leave it unusable. */
+function survives(call) {
+  try {
+    call();
+  } catch (error) {
+    assert.ok(error instanceof Error, `thrown: ${String(error)}`);
+    assert.ok(!(error instanceof WebAssembly.RuntimeError), `the wasm trapped: ${error.stack}`);
+    return error;
+  }
+  return undefined;
+}
+/** The same, and it must have thrown. */
+const fails = (call) => assert.ok(survives(call), "nothing was thrown");
+
+afterEach(() => {
+  const run = straight(15);
+  const resumed = Generator.fromState(model, JSON.parse(JSON.stringify(run.state())));
+  assert.equal(resumed.position, 15);
+  run.free();
+  resumed.free();
+});
+
+test("an object that says it is a typed array", () => {
+  for (const tag of ["Float32Array", "Float64Array", "Uint32Array", "Uint8Array"]) {
+    for (const length of [0, 3, 1e9, 2 ** 32 - 1, -1, NaN, "3"]) {
+      const fake = { [Symbol.toStringTag]: tag, length };
+      fails(() => sampleToken(fake, {}, 0));
+      fails(() => new Generator(model, fake, "1"));
+      fails(() => Frame.decode(fake));
+      fails(() => Frame.dense(0, fake));
+      fails(() => verify({ start: state, frames: [fake] }, { tokens: fake, state }));
+    }
+    const own = Object.defineProperty(Float32Array.of(0, 1), "length", { value: 2 ** 31 });
+    survives(() => sampleToken(own, {}, 0));
+  }
+});
+
+test("getters and proxies that throw", () => {
+  const boom = () => {
+    throw new RangeError("boom");
+  };
+  const traps = new Proxy({}, { get: boom, has: boom, ownKeys: boom, getPrototypeOf: boom, getOwnPropertyDescriptor: boom });
+  const list = new Proxy([1, 2], { get: boom });
+  const run = straight(2);
+  const before = JSON.stringify(run.state());
+  for (const bad of [traps, list, { get temperature() { return boom(); } }, Object.defineProperty([1], 0, { get: boom })]) {
+    for (const call of [
+      () => sampleToken(bad, {}, 0),
+      () => sampleToken(row([]), bad, 0),
+      () => sampleToken(row([]), {}, bad),
+      () => uniform(bad, 0),
+      () => new Generator(model, bad, "1"),
+      () => new Generator(bad, [], "1"),
+      () => Generator.fromState(model, bad),
+      () => Generator.fromState(model, { ...state, prompt: bad }),
+      () => Frame.decode(bad),
+      () => Frame.dense(0, bad),
+      () => verify(bad, { tokens: [1], state }),
+      () => verify({ start: state, frames: bad }, { tokens: [1], state }),
+      () => verify({ start: state, frames: [] }, bad),
+      () => run.stepWith(bad),
+      () => run.stepWithFrame(bad),
+    ]) {
+      survives(call);
+    }
+  }
+  assert.equal(JSON.stringify(run.state()), before);
+  run.step();
+  run.free();
+});
+
+test("a state without end, and one too deep", () => {
+  const round = { ...state };
+  round.prompt = [round];
+  fails(() => Generator.fromState(model, round));
+  let deep = [];
+  for (let i = 0; i < 200_000; i++) deep = [deep];
+  fails(() => Generator.fromState(model, { ...state, prompt: deep }));
+  fails(() => Generator.fromState(model, { ...state, settings: { ...state.settings, temperature: deep } }));
+  survives(() => verify({ start: { ...state, prompt: deep }, frames: [] }, { tokens: [1], state }));
+  survives(() => verify({ start: state, frames: [] }, { tokens: [1], state: round }));
+});
+
+test("a detached buffer holds no logits", () => {
+  const logits = row([]);
+  structuredClone(logits, { transfer: [logits.buffer] });
+  fails(() => sampleToken(logits, {}, 0));
+});
+
+test("methods on something else", () => {
+  for (const other of [{}, null, undefined, Object.create(Generator.prototype), Object.create(Frame.prototype)]) {
+    fails(() => Generator.prototype.step.call(other));
+    fails(() => Generator.prototype.state.call(other));
+    fails(() => Frame.prototype.encode.call(other));
+    const run = straight(1);
+    fails(() => run.stepWithFrame(other));
+    run.free();
+  }
+});
+
+test("more logits than memory holds", () => {
+  // 4 GiB in all: the copy cannot be made.
+  let logits;
+  try {
+    logits = new Float64Array(2 ** 29);
+  } catch {
+    return;
+  }
+  fails(() => sampleToken(logits, {}, 0));
+});
