@@ -1,0 +1,280 @@
+// The paper: CodeMirror in a shadow root, so that its styles are adopted sheets and the page needs no inline style.
+import { defaultKeymap, history, historyKeymap, isolateHistory, redo, undo } from "@codemirror/commands";
+import { EditorState, type Extension, Prec, type Range, StateEffect, StateField, Transaction } from "@codemirror/state";
+import { Decoration, type DecorationSet, EditorView, keymap, placeholder, WidgetType } from "@codemirror/view";
+import sheetText from "./editor.css?inline";
+import { lift, passageAt, passageById, type PassageRange, passages, place, write, writing } from "./passages";
+
+/** What lies over the text without being part of it. */
+export interface Overlay {
+  active: string | null;
+  /** Passages with more than one take: they carry a small switch even when they are not the active one. */
+  several: readonly string[];
+  /** A preview: so many characters of the passage stay; then comes another token. */
+  preview: { passage: string; stays: number; instead: string } | null;
+  /** A regeneration: so many characters have come out the same again. */
+  again: { passage: string; upTo: number } | null;
+}
+
+export interface EditorEvents {
+  /** A place in the text where the page shows something about a passage. */
+  mount: (host: HTMLElement, passage: string, kind: "line" | "switch") => void;
+  unmount: (host: HTMLElement) => void;
+  /** The text, the passages or the cursor changed. `typed` when the writer did it. */
+  changed: (what: { doc: boolean; typed: boolean; passage: string | null }) => void;
+  beforeUndo: () => void;
+}
+
+const setOverlay = StateEffect.define<Overlay>();
+const nothing: Overlay = { active: null, several: [], preview: null, again: null };
+const overlay = StateField.define<Overlay>({
+  create: () => nothing,
+  update: (now, tr) => tr.effects.reduce((last, effect) => (effect.is(setOverlay) ? effect.value : last), now),
+});
+
+class Host extends WidgetType {
+  constructor(
+    readonly passage: string,
+    readonly kind: "line" | "switch",
+    readonly events: EditorEvents,
+  ) {
+    super();
+  }
+  override eq(other: Host): boolean {
+    return other.passage === this.passage && other.kind === this.kind;
+  }
+  override toDOM(): HTMLElement {
+    const host = document.createElement(this.kind === "line" ? "div" : "span");
+    host.className = `qm-${this.kind}`;
+    this.events.mount(host, this.passage, this.kind);
+    return host;
+  }
+  override destroy(host: HTMLElement): void {
+    this.events.unmount(host);
+  }
+  override ignoreEvent = (): boolean => true;
+}
+
+class Instead extends WidgetType {
+  constructor(readonly text: string) {
+    super();
+  }
+  override eq = (other: Instead): boolean => other.text === this.text;
+  override toDOM(): HTMLElement {
+    const mark = document.createElement("ins");
+    mark.className = "qm-instead";
+    mark.textContent = this.text;
+    return mark;
+  }
+}
+
+function decorate(state: EditorState, events: EditorEvents): DecorationSet {
+  const { active, several, preview, again } = state.field(overlay);
+  const open = state.field(writing);
+  const marks: Range<Decoration>[] = [];
+  for (const { id, from, to } of state.field(passages)) {
+    const isActive = id === active;
+    if (from < to) marks.push(Decoration.mark({ class: `qm-passage${isActive ? " qm-active" : ""}${id === open ? " qm-writing" : ""}` }).range(from, to));
+    if (isActive) {
+      const text = state.sliceDoc(from, to);
+      const line = state.doc.lineAt(from + text.trimEnd().length);
+      marks.push(Decoration.widget({ widget: new Host(id, "line", events), block: true, side: 1 }).range(line.to));
+    } else if (several.includes(id)) {
+      marks.push(Decoration.widget({ widget: new Host(id, "switch", events), side: -1 }).range(to));
+    }
+    if (preview?.passage === id && from + preview.stays <= to) {
+      const at = from + preview.stays;
+      if (at < to) marks.push(Decoration.mark({ class: "qm-leaves" }).range(at, to));
+      marks.push(Decoration.widget({ widget: new Instead(preview.instead), side: 1 }).range(at));
+    }
+    if (again?.passage === id && again.upTo > 0) marks.push(Decoration.mark({ class: "qm-again" }).range(from, Math.min(to, from + again.upTo)));
+  }
+  return Decoration.set(marks, true);
+}
+
+const quiet = Transaction.addToHistory.of(false);
+
+export class Editor {
+  readonly view: EditorView;
+  readonly #root: ShadowRoot;
+
+  constructor(
+    host: HTMLElement,
+    private readonly events: EditorEvents,
+    private readonly keys: Extension,
+  ) {
+    this.#root = host.attachShadow({ mode: "open", delegatesFocus: true });
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(sheetText);
+    this.#root.adoptedStyleSheets = [sheet];
+    this.view = new EditorView({ root: this.#root, parent: this.#root, state: this.#fresh("", [], 0) });
+    // CodeMirror adopts its own sheets in front; ours come last and win.
+    this.#root.adoptedStyleSheets = [...this.#root.adoptedStyleSheets.filter((one) => one !== sheet), sheet];
+  }
+
+  #fresh(doc: string, ranges: readonly PassageRange[], cursor: number): EditorState {
+    const sane = ranges.filter(({ from, to }) => from >= 0 && from <= to && to <= doc.length);
+    const state = EditorState.create({
+      doc,
+      selection: { anchor: Math.min(Math.max(cursor, 0), doc.length) },
+      extensions: [
+        // "\n" alone ends a line, so that the document is the text to the character; pasted text is brought to that form.
+        EditorState.lineSeparator.of("\n"),
+        EditorView.clipboardInputFilter.of((text) => text.replace(/\r\n?/g, "\n")),
+        writing,
+        passages,
+        overlay,
+        history(),
+        this.keys,
+        Prec.high(
+          keymap.of([
+            { key: "Mod-z", run: (view) => (this.events.beforeUndo(), undo(view)) },
+            { key: "Mod-y", mac: "Mod-Shift-z", run: redo },
+          ]),
+        ),
+        keymap.of([...historyKeymap, ...defaultKeymap]),
+        EditorView.lineWrapping,
+        EditorView.contentAttributes.of({ "aria-label": "Your story", spellcheck: "true", autocapitalize: "sentences", autocorrect: "on" }),
+        placeholder("Write the beginning of a story, or paste one."),
+        EditorView.decorations.compute([passages, overlay, writing, "doc"], (now) => decorate(now, this.events)),
+        // While a passage is being written, the writer's edits stay out of it.
+        EditorState.changeFilter.of((tr) => {
+          const open = passageById(tr.startState, tr.startState.field(writing));
+          return open === undefined || tr.annotation(Transaction.addToHistory) === false || open.from === open.to ? true : [open.from, open.to];
+        }),
+        EditorView.updateListener.of((update) => {
+          if (!update.docChanged && !update.selectionSet && update.startState.field(passages) === update.state.field(passages)) return;
+          const typed = update.transactions.some((tr) => tr.isUserEvent("input") || tr.isUserEvent("delete") || tr.isUserEvent("undo") || tr.isUserEvent("redo"));
+          const touched = update.selectionSet || typed ? passageAt(update.state, update.state.selection.main.head) : undefined;
+          this.events.changed({ doc: update.docChanged, typed, passage: touched?.id ?? null });
+        }),
+      ],
+    });
+    return sane.length === 0 ? state : state.update({ effects: sane.map((range) => place.of(range)), annotations: quiet }).state;
+  }
+
+  /** Another text, with a history of its own. */
+  open(doc: string, ranges: readonly PassageRange[], cursor: number): void {
+    this.view.setState(this.#fresh(doc, ranges, cursor));
+  }
+
+  get text(): string {
+    return this.view.state.doc.toString();
+  }
+  get cursor(): number {
+    return this.view.state.selection.main.to;
+  }
+  get ranges(): readonly PassageRange[] {
+    return this.view.state.field(passages);
+  }
+  get focusedIn(): Element | null {
+    return this.#root.activeElement;
+  }
+  range(passage: string | null): PassageRange | undefined {
+    return passageById(this.view.state, passage);
+  }
+  textOf(passage: string): string {
+    const range = this.range(passage);
+    return range === undefined ? "" : this.view.state.sliceDoc(range.from, range.to);
+  }
+
+  show(over: Overlay): void {
+    const now = this.view.state.field(overlay);
+    if (JSON.stringify(now) !== JSON.stringify(over)) this.view.dispatch({ effects: setOverlay.of(over) });
+  }
+
+  /**
+   * Opens a passage for writing with the text it has so far: a new one at `at`, or the one that is there. Outside the
+   * history until `commit`.
+   */
+  begin(id: string, take: string, text: string, at: number | null): void {
+    const { state } = this.view;
+    const there = this.range(id);
+    if (there === undefined && at === null) return;
+    const from = there?.from ?? Math.min(at ?? 0, state.doc.length);
+    const to = there?.to ?? from;
+    // Generating inside a passage cuts it there: what follows becomes the writer's own text.
+    const cut = there === undefined ? state.field(passages).find((passage) => passage.from < from && from < passage.to) : undefined;
+    const { main } = state.selection;
+    const along = main.empty && main.head >= from && main.head <= to;
+    this.view.dispatch({
+      changes: { from, to, insert: text },
+      effects: [write.of(id), place.of({ id, take, from, to: from + text.length }), ...(cut === undefined ? [] : [place.of({ ...cut, to: from })])],
+      annotations: quiet,
+      ...(along ? { selection: { anchor: from + text.length } } : {}),
+    });
+  }
+
+  /** Makes the open passage's text `text`, which only ever grows; the cursor goes along if it stood at the end. */
+  grow(id: string, text: string): void {
+    const range = this.range(id);
+    if (range === undefined) return;
+    const has = this.view.state.sliceDoc(range.from, range.to);
+    if (has === text) return;
+    const keep = text.startsWith(has) ? has.length : 0;
+    const from = range.from + keep;
+    const insert = text.slice(keep);
+    const { main } = this.view.state.selection;
+    const along = main.empty && main.head === range.to;
+    this.view.dispatch({
+      changes: { from, to: range.to, insert },
+      effects: place.of({ ...range, to: from + insert.length }),
+      annotations: quiet,
+      ...(along ? { selection: { anchor: from + insert.length }, scrollIntoView: true } : {}),
+    });
+  }
+
+  /**
+   * Closes the passage and writes all of it into the history as one step: the text from before is put back unseen and
+   * the new one set in its place, so that one undo gives back what was there.
+   */
+  commit(id: string, before: { text: string; take: string } | null): void {
+    const range = this.range(id);
+    if (range === undefined) {
+      this.view.dispatch({ effects: write.of(null), annotations: quiet });
+      return;
+    }
+    const text = this.view.state.sliceDoc(range.from, range.to);
+    const { from } = range;
+    const { selection } = this.view.state;
+    const old = before?.text ?? "";
+    this.view.dispatch({
+      changes: { from, to: range.to, insert: old },
+      effects: [write.of(null), before === null ? lift.of(id) : place.of({ id, take: before.take, from, to: from + old.length })],
+      annotations: quiet,
+    });
+    if (text === "" && before === null) return;
+    this.view.dispatch({
+      changes: { from, to: from + old.length, insert: text },
+      effects: place.of({ id, take: range.take, from, to: from + text.length }),
+      annotations: [isolateHistory.of("full"), Transaction.userEvent.of("take.commit")],
+      selection,
+    });
+  }
+
+  /** Puts another take in a passage's place: one step of the history. */
+  put(id: string, take: string, text: string): void {
+    const range = this.range(id);
+    if (range === undefined) return;
+    const { main } = this.view.state.selection;
+    const inside = main.head >= range.from && main.head <= range.to;
+    this.view.dispatch({
+      changes: { from: range.from, to: range.to, insert: text },
+      effects: place.of({ id, take, from: range.from, to: range.from + text.length }),
+      annotations: [isolateHistory.of("full"), Transaction.userEvent.of("take.put")],
+      ...(inside ? { selection: { anchor: range.from + text.length } } : {}),
+    });
+  }
+
+  /** A passage that was lifted from the text comes back at the cursor. */
+  insert(id: string, take: string, text: string): void {
+    const from = this.cursor;
+    this.view.dispatch({
+      changes: { from, insert: text },
+      effects: place.of({ id, take, from, to: from + text.length }),
+      selection: { anchor: from + text.length },
+      annotations: isolateHistory.of("full"),
+      scrollIntoView: true,
+    });
+  }
+}

@@ -1,0 +1,60 @@
+// One kind of error for all that can go wrong, and for each code what a writer can do about it.
+import { type Json, object } from "./check";
+
+export class ApiError extends Error {
+  constructor(
+    /** Stable; texts are not. */
+    readonly code: string,
+    message: string,
+    readonly details: Json = {},
+  ) {
+    super(message);
+  }
+}
+
+/** Reads `{"error": {"code", "message", …}}`. */
+export function apiError(answer: Json): ApiError {
+  try {
+    const { code, message, ...details } = object(answer["error"], "error");
+    return new ApiError(typeof code === "string" ? code : "unexpected_answer", typeof message === "string" ? message : "", details);
+  } catch {
+    return new ApiError("unexpected_answer", "The server's answer is not one this page knows.");
+  }
+}
+
+export function codeOf(error: unknown): string {
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "unknown";
+}
+
+const ADVICE: Record<string, string> = {
+  unreachable: "The server cannot be reached. Your text and all takes are kept here; try again when it is back.",
+  connection_lost: "The connection was lost. What has arrived is kept; press Resume to go on from there.",
+  shutting_down: "The server is being stopped. What has arrived is kept; the run goes on when the server is back.",
+  stream_damaged: "Something was damaged on the way. What arrived before is kept; press Resume to fetch the rest again.",
+  frame_damaged: "A frame was damaged on the way, and no token was taken from it. Press Resume to fetch it again.",
+  frame_truncated: "A frame was cut short on the way, and no token was taken from it. Press Resume to fetch it again.",
+  frame_step_mismatch: "A frame came out of turn, and no token was taken from it. Press Resume to fetch it again.",
+  unexpected_answer: "The server answered in a way this page does not know. Reload the page; server and page may be of different versions.",
+  model_loading: "The model is still loading. Press Generate again in a moment.",
+  model_mismatch: "The server now runs another model, so this run cannot go on. Replay and preview still work; New take uses the new model.",
+  run_not_found: "The server no longer has this run. The text and its frames are kept here; Regenerate asks for the run anew.",
+  prompt_empty: "There is nothing before the cursor to go on from. Write a few words, or move the cursor to the end of your text.",
+  prompt_too_long: "The text before the cursor is longer than the model can read. Generate from an earlier place, or begin a new story.",
+  context_too_long: "The text before the cursor and the length together are more than the model can hold. Set a shorter length.",
+  text_not_encodable: "There is a character before the cursor that the model has no token for. Take it out and try again.",
+  body_too_large: "The text before the cursor is too long for the server. Begin a new story with its last pages.",
+  too_many_runs: "The server is writing as many passages as it can. Try again in a moment.",
+  too_many_streams: "The server is serving as many pages as it can. Try again in a moment.",
+  store_full: "The server has no room for another run. Whoever runs it has to make some; your text and takes are kept here.",
+  storage_full: "The browser has no room left to keep this. Save a record of the takes you want, then free some space.",
+  not_a_record: "This file is not a Quillmate record. Choose a .json file that was saved with “Save record”.",
+};
+
+/** What to do, in plain words; the message itself where there is nothing better to say. */
+export function advice(error: unknown): string {
+  const known = ADVICE[codeOf(error)];
+  if (known !== undefined) return known;
+  const message = error instanceof Error && error.message !== "" ? error.message : String(error);
+  return `That did not work: ${message} Your text is kept; try again.`;
+}

@@ -1,0 +1,300 @@
+// The page is put together here: parts made, keys bound, and the state shown whenever it changes.
+import { EditorView, keymap } from "@codemirror/view";
+import { render } from "lit-html";
+import { Editor, type Overlay } from "./editor";
+import { complain, newId, type Page, tell } from "./page";
+import { Previewer } from "./preview";
+import { fileName, offer, readRecord, toRecord, toVector } from "./record";
+import { startSampler } from "./sampler";
+import { Server } from "./server";
+import { fields, usual } from "./settings";
+import { activeTake, current, isEdited, Live, rangeOf, takeById, takesOf } from "./state";
+import { Store } from "./store";
+import { Stories } from "./stories";
+import { isRun, type RunTake } from "./takes";
+import * as view from "./view";
+import { Writing } from "./writing";
+
+const byId = (id: string): HTMLElement => {
+  const found = document.getElementById(id);
+  if (found === null) throw new Error(`The page has no #${id}.`);
+  return found;
+};
+
+const live = new Live({
+  server: "unknown",
+  loaded: { bytes: 0, of: 0 },
+  model: null,
+  table: null,
+  story: "",
+  stories: [],
+  takes: [],
+  ranges: [],
+  active: null,
+  standing: "",
+  settings: usual.settings,
+  length: usual.length,
+  seed: null,
+  work: null,
+  preview: null,
+  notice: null,
+  sheet: false,
+});
+
+/** Places in the text that show something about a passage. */
+const hosts = new Map<HTMLElement, { passage: string; kind: "line" | "switch" }>();
+/** Typed values that cannot be taken, until they are mended. */
+const refused = new Map<string, { typed: string; why: string }>();
+
+const act = (work: Promise<unknown>): void => void work.catch((error: unknown) => complain(page, error));
+
+const editor = new Editor(
+  byId("paper"),
+  {
+    mount(host, passage, kind) {
+      hosts.set(host, { passage, kind });
+      showHost(host);
+    },
+    unmount: (host) => void hosts.delete(host),
+    changed({ doc, typed, passage }) {
+      const state = live.now;
+      // Writing on closes a preview; what it marked may have moved.
+      live.set({ ranges: editor.ranges, ...(passage === null ? {} : { active: passage }), ...(typed || (passage !== null && passage !== state.active) ? { preview: null } : {}) });
+      if (rangeOf(live.now, live.now.active) === undefined) live.set({ active: null });
+      live.set({ standing: live.now.active === null ? "" : editor.textOf(live.now.active) });
+      if (doc || passage !== null) stories.saveSoon();
+    },
+    beforeUndo: () => void (live.now.work !== null && !live.now.work.repeating && act(writing.stop())),
+  },
+  keymap.of([
+    { key: "Mod-Enter", run: () => (act(writing.generate()), true) },
+    { key: "Escape", run: () => escape() },
+  ]),
+);
+
+const page: Page = {
+  live,
+  editor,
+  store: await Store.open(),
+  sampler: startSampler(),
+  announce(text) {
+    const say = byId("say");
+    const one = document.createElement("p");
+    one.textContent = text;
+    say.append(one);
+    while (say.childElementCount > 8) say.firstElementChild?.remove();
+  },
+};
+const writing = new Writing(page);
+const previewer = new Previewer(page, writing);
+const stories = new Stories(page);
+const server = new Server(page, () => writing.catchUp());
+
+const verbs: view.Verbs = {
+  generate: () => act(writing.generate()),
+  stop: () => act(writing.stop()),
+  regenerate: () => act(writing.regenerate()),
+  newTake: () => act(writing.newTake()),
+  resume: (take) => act(writing.resume(take)),
+  verify: (take) => act(writing.check(take)),
+  replay: (take) => act(writing.replay(take)),
+  show: (passage, take) => act(writing.show(passage, take)),
+  restore(passage) {
+    const take = current(live.now, passage);
+    if (take !== undefined) act(writing.show(passage, take.id));
+  },
+  activate: (passage) => live.set({ active: passage, standing: editor.textOf(passage), preview: null }),
+  copySeed: (seed) => act(copy(seed, `Seed ${seed} is copied.`)),
+  useSettings(take) {
+    refused.clear();
+    live.set({ settings: take.start.settings, seed: take.start.seed, length: take.length, preview: null });
+    stories.saveSoon();
+  },
+  saveRecord: (take) => act(page.store.frames(take.id).then((frames) => offer(fileName(take), JSON.stringify(toRecord(take, frames))))),
+  copyVector: (take) => act(page.store.frames(take.id).then((frames) => copy(toVector(take, frames), "The take is copied as a test vector."))),
+  openRecord: (file) => act(openRecord(file)),
+  set: setSetting,
+  freshSeed() {
+    const take = activeTake(live.now);
+    refused.delete("seed");
+    live.set({ seed: live.now.seed === null ? (isRun(take) ? take.start.seed : "0") : null });
+    stories.saveSoon();
+  },
+  goOn: () => act(previewer.goOn()),
+  closePreview: () => previewer.close(),
+  toggleSheet: () => live.set({ sheet: !live.now.sheet }),
+  dismiss: () => live.set({ notice: null }),
+  newStory: () => act(closeMenu(() => stories.create())),
+  openStory: (id) => act(closeMenu(() => stories.open(id))),
+  putBack(passage) {
+    const take = view.lostPassages(live.now).find((one) => one.passage === passage);
+    if (take !== undefined) editor.insert(passage, take.id, take.text);
+  },
+};
+
+function setSetting(key: (typeof fields)[number]["key"], typed: string): void {
+  const field = fields.find((one) => one.key === key);
+  if (field === undefined) return;
+  // An emptied seed is a fresh one.
+  const why = key === "seed" && typed.trim() === "" ? null : field.refuse(typed);
+  if (why !== null) {
+    refused.set(key, { typed, why });
+    live.set({});
+    return;
+  }
+  refused.delete(key);
+  if (key === "seed") live.set({ seed: typed.trim() === "" ? null : typed.trim() });
+  else if (key === "length") live.set({ length: Number(typed) });
+  else live.set({ settings: { ...live.now.settings, [key]: Number(typed) } });
+  stories.saveSoon();
+  if (key !== "length") act(previewer.update(live.now.settings, live.now.seed));
+}
+
+async function copy(text: string, done: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell(page, done);
+  } catch {
+    tell(page, text.length < 40 ? `The browser does not let the page copy. The seed is ${text}.` : "The browser does not let the page copy. Save a record instead.");
+  }
+}
+
+async function closeMenu(then: () => Promise<void>): Promise<void> {
+  byId("stories").hidePopover();
+  await then();
+  editor.view.focus();
+}
+
+/** A record from a file becomes a story of its own: its prompt, then its take, replayed here before it is shown as good. */
+async function openRecord(file: File): Promise<void> {
+  const { record, frames } = readRecord(await file.text());
+  const { table, model } = live.now;
+  if (table === null || model?.tokenizer_sha256 !== record.model.tokenizer_sha256) {
+    return tell(page, `This record was made with ${record.model.name}. Its text can be shown once a server with that model has been seen.`);
+  }
+  const prompt = table.text(record.start.prompt);
+  const take: RunTake = {
+    kind: "run",
+    id: newId(),
+    story: "",
+    passage: newId(),
+    number: 1,
+    run: null,
+    model: record.model,
+    prompt,
+    length: record.tokens.length,
+    start: record.start,
+    tokens: record.tokens,
+    text: table.text(record.tokens),
+    checksums: await page.sampler.checksums(frames),
+    status: "done",
+    reason: record.reason,
+    verdict: null,
+    replay: null,
+    again: null,
+    repeats: null,
+    partsAt: null,
+    replaces: null,
+  };
+  await closeMenu(() => stories.create(prompt));
+  const kept = { ...take, story: live.now.story };
+  await page.store.saveSteps(kept, 0, frames);
+  live.setTake(kept);
+  editor.insert(kept.passage, kept.id, kept.text);
+  await writing.replay(kept);
+  await stories.save();
+}
+
+function escape(): boolean {
+  const { work, preview, sheet } = live.now;
+  if (preview !== null) previewer.close();
+  else if (sheet) verbs.toggleSheet();
+  else if (work !== null) verbs.stop();
+  else return false;
+  return true;
+}
+
+function stepTake(by: number): void {
+  const { active } = live.now;
+  if (active === null) return;
+  const takes = takesOf(live.now, active);
+  const at = takes.findIndex(({ id }) => id === rangeOf(live.now, active)?.take);
+  const next = takes[(at + by + takes.length) % takes.length];
+  if (next !== undefined && takes.length > 1) verbs.show(active, next.id);
+}
+
+// Letters with Alt give other characters on some keyboards, so the key's place counts, not its character.
+const altKeys: Record<string, () => void> = {
+  KeyR: verbs.regenerate,
+  KeyN: verbs.newTake,
+  Comma: () => stepTake(-1),
+  Period: () => stepTake(1),
+  KeyP() {
+    const take = activeTake(live.now);
+    if (isRun(take)) verbs.replay(take);
+  },
+  KeyS() {
+    if (!live.now.sheet) verbs.toggleSheet();
+    setTimeout(() => byId("set-temperature").focus());
+  },
+};
+
+addEventListener(
+  "keydown",
+  (event) => {
+    if (event.isComposing) return;
+    const inText = editor.view.hasFocus;
+    if (event.altKey && !event.ctrlKey && !event.metaKey && altKeys[event.code] !== undefined) {
+      event.preventDefault();
+      altKeys[event.code]?.();
+    } else if (!inText && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      verbs.generate();
+    } else if (!inText && event.key === "Escape" && document.querySelector(":popover-open") === null && escape()) {
+      event.preventDefault();
+    }
+  },
+  { capture: true },
+);
+
+function showHost(host: HTMLElement): void {
+  const what = hosts.get(host);
+  if (what !== undefined) render(what.kind === "line" ? view.line(live.now, what.passage, verbs) : view.switcher(live.now, what.passage, verbs), host);
+}
+
+function overlay(): Overlay {
+  const state = live.now;
+  const { work } = state;
+  const repeat = work?.repeating === true ? takeById(state, work.take) : undefined;
+  return {
+    active: state.active,
+    several: state.ranges.filter(({ id }) => takesOf(state, id).length > 1).map(({ id }) => id),
+    preview: previewer.marks(),
+    again: isRun(repeat) && !isEdited(state) ? { passage: repeat.passage, upTo: repeat.text.length } : null,
+  };
+}
+
+function show(): void {
+  const state = live.now;
+  const held = editor.focusedIn;
+  const label = held?.closest("button, summary")?.getAttribute("aria-label") ?? held?.textContent ?? null;
+  render(view.header(state, verbs), byId("head"));
+  render(view.settingsPanel(state, verbs, refused), byId("settings"));
+  render(view.bar(state, verbs), byId("bar"));
+  byId("settings").classList.toggle("open", state.sheet);
+  editor.show(overlay());
+  for (const host of hosts.keys()) showHost(host);
+  editor.view.requestMeasure();
+  // A button under the text that was made anew keeps the focus it had.
+  if (held !== null && !held.isConnected && label !== null) {
+    const again = [...hosts.keys()].flatMap((host) => [...host.querySelectorAll<HTMLElement>("button, summary")]).find((one) => (one.getAttribute("aria-label") ?? one.textContent) === label);
+    (again ?? editor.view.contentDOM).focus({ preventScroll: true });
+  }
+}
+
+live.listen(show);
+await stories.start();
+editor.view.dispatch({ effects: EditorView.scrollIntoView(editor.cursor, { y: "nearest" }) });
+editor.view.focus();
+await server.look();
+

@@ -1,0 +1,112 @@
+// The state of the page, in one place. It is replaced, never changed in place; whoever shows it is told once per frame.
+import type { Agreement } from "./sampler.worker";
+import { isRun, type RunTake, shown, type Take } from "./takes";
+import type { TokenTable } from "./tokens";
+import type { PassageRange } from "./passages";
+import type { ModelInfo, Settings } from "./wire";
+
+export type ServerStatus = "unknown" | "loading" | "ready" | "away";
+
+export interface Work {
+  take: string;
+  passage: string;
+  phase: "asking" | "writing" | "stopping" | "checking";
+  /** Tokens so far, of so many. */
+  token: number;
+  of: number;
+  /** A regeneration, which shows nothing new as long as it agrees. */
+  repeating: boolean;
+}
+
+export interface Preview {
+  take: string;
+  seed: string;
+  settings: Settings;
+  /** Null while it is computed. */
+  result: Agreement | null;
+}
+
+export interface Notice {
+  tone: "info" | "bad";
+  text: string;
+  code: string | null;
+}
+
+export interface State {
+  server: ServerStatus;
+  loaded: { bytes: number; of: number };
+  model: ModelInfo | null;
+  table: TokenTable | null;
+  story: string;
+  stories: { id: string; title: string }[];
+  takes: readonly Take[];
+  ranges: readonly PassageRange[];
+  /** The passage whose line is shown, and which Regenerate and New take mean. */
+  active: string | null;
+  /** The active passage's text as it stands, to tell whether the writer has edited it. */
+  standing: string;
+  settings: Settings;
+  length: number;
+  /** Null for a fresh seed each time. */
+  seed: string | null;
+  work: Work | null;
+  preview: Preview | null;
+  notice: Notice | null;
+  sheet: boolean;
+}
+
+export class Live {
+  #state: State;
+  readonly #listeners: (() => void)[] = [];
+  #scheduled = false;
+
+  constructor(first: State) {
+    this.#state = first;
+  }
+
+  get now(): State {
+    return this.#state;
+  }
+
+  set(patch: Partial<State>): void {
+    this.#state = { ...this.#state, ...patch };
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      for (const tell of this.#listeners) tell();
+    });
+  }
+
+  /** Adds a take or replaces the one of that id. */
+  setTake(take: Take): void {
+    const { takes } = this.#state;
+    const known = takes.some(({ id }) => id === take.id);
+    this.set({ takes: known ? takes.map((one) => (one.id === take.id ? take : one)) : [...takes, take] });
+  }
+
+  dropTake(id: string): void {
+    this.set({ takes: this.#state.takes.filter((take) => take.id !== id) });
+  }
+
+  listen(tell: () => void): void {
+    this.#listeners.push(tell);
+  }
+}
+
+export const takeById = (state: State, id: string | null | undefined): Take | undefined => state.takes.find((take) => take.id === id);
+export const rangeOf = (state: State, passage: string | null): PassageRange | undefined => state.ranges.find(({ id }) => id === passage);
+export const takesOf = (state: State, passage: string): Take[] => shown(state.takes, passage);
+/** The take that fills a passage now. */
+export const current = (state: State, passage: string | null): Take | undefined => takeById(state, rangeOf(state, passage)?.take);
+export const activeTake = (state: State): Take | undefined => current(state, state.active);
+export const isEdited = (state: State): boolean => {
+  const take = activeTake(state);
+  return take !== undefined && state.work?.take !== take.id && state.standing !== take.text;
+};
+/** Cut short by a lost connection or a closed page, and not being written now. */
+export const isCut = (state: State, take: Take | undefined): take is RunTake => isRun(take) && take.status === "writing" && state.work?.take !== take.id;
+/** The regeneration of a take that was cut short. */
+export const cutRepeat = (state: State, take: Take | undefined): RunTake | undefined =>
+  take === undefined ? undefined : state.takes.find((one): one is RunTake => isRun(one) && one.repeats === take.id && isCut(state, one));
+export const nextNumber = (state: State, passage: string): number => Math.max(0, ...takesOf(state, passage).map(({ number }) => number)) + 1;

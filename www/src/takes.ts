@@ -1,0 +1,83 @@
+// What a take is, and what can be said about it.
+import type { Claim } from "@quillmate/sampler";
+import type { GeneratorState, Model, Settings, Verdict } from "./wire";
+
+interface Common {
+  id: string;
+  story: string;
+  passage: string;
+  /** Counted within the passage, from 1; never given twice. */
+  number: number;
+  text: string;
+}
+
+/** The writer's own version of a passage, kept when another take is put in its place. */
+export interface HandTake extends Common {
+  kind: "hand";
+}
+
+/** A passage the browser sampled. Its frames lie in the store beside it. */
+export interface RunTake extends Common {
+  kind: "run";
+  /** The server's name for the run; null when the take came from a file. */
+  run: string | null;
+  model: Model;
+  /** The text the run was asked to go on from. */
+  prompt: string;
+  length: number;
+  /** The generator before the first token: with the frames, all a replay needs. */
+  start: GeneratorState;
+  tokens: number[];
+  /** Of the frame each token was sampled from. */
+  checksums: string[];
+  /** `writing` until the end has arrived, also over a reload. */
+  status: "writing" | "done" | "failed";
+  reason: string | null;
+  /** What the server said when it recomputed the take. */
+  verdict: Verdict | null;
+  /** What the last replay in the browser said. */
+  replay: Verdict | null;
+  /** How many tokens the last regeneration gave again, all of them equal. */
+  again: number | null;
+  /** Set on the run of a regeneration: the take it is to give again. Such a take is shown only if it differs. */
+  repeats: string | null;
+  /** Where a regeneration that should have been equal parted from its take. */
+  partsAt: number | null;
+  /** What stood in the passage before, for one undo to give back, also over a reload. */
+  replaces: { text: string; take: string } | null;
+}
+
+export type Take = HandTake | RunTake;
+
+export const isRun = (take: Take | undefined | null): take is RunTake => take?.kind === "run";
+
+/** The takes of a passage the writer sees: a regeneration shows only once it differs. */
+export const shown = (takes: readonly Take[], passage: string): Take[] =>
+  takes.filter((take) => take.passage === passage && (take.kind === "hand" || take.repeats === null)).toSorted((a, b) => a.number - b.number);
+
+/** The state after the take's last token: what a generator resumes from. */
+export function reached(take: RunTake): GeneratorState {
+  const { start, tokens } = take;
+  return { ...start, step: start.step + tokens.length, tokens: [...start.tokens, ...tokens] };
+}
+
+/** What this browser says it sampled, for the server (or a replay) to check. */
+export function claimOf(take: RunTake): Claim {
+  return { tokens: take.tokens, state: reached(take), frame_checksums: take.checksums };
+}
+
+export const sameSettings = (a: Settings, b: Settings): boolean => a.temperature === b.temperature && a.top_k === b.top_k && a.top_p === b.top_p;
+
+export function describeSettings({ temperature, top_k, top_p }: Settings): string {
+  if (temperature === 0) return "T 0, always the likeliest word";
+  return `T ${temperature}, ${top_k === 0 ? "top-k off" : `top-k ${top_k}`}, ${top_p === 1 ? "top-p off" : `top-p ${top_p}`}`;
+}
+
+export const plural = (n: number, one: string): string => `${n} ${one}${n === 1 ? "" : "s"}`;
+
+/** The first index at which two lists of tokens differ; null when they do not. */
+export function firstDifference(a: readonly number[], b: readonly number[]): number | null {
+  const shorter = Math.min(a.length, b.length);
+  for (let i = 0; i < shorter; i++) if (a[i] !== b[i]) return i;
+  return a.length === b.length ? null : shorter;
+}

@@ -1,0 +1,314 @@
+// What the page shows, from its state. No element here knows anything the state does not say.
+import { html, nothing, type TemplateResult } from "lit-html";
+import { live as liveValue } from "lit-html/directives/live.js";
+import { sayPreview } from "./preview";
+import { type Field, fields } from "./settings";
+import { activeTake, current, cutRepeat, isCut, isEdited, type State, takesOf } from "./state";
+import { describeSettings, isRun, plural, type RunTake, type Take } from "./takes";
+import { sayAgain, sayReplay, type Said, sayVerdict } from "./verdict";
+
+export interface Verbs {
+  generate: () => void;
+  stop: () => void;
+  regenerate: () => void;
+  newTake: () => void;
+  resume: (take: RunTake) => void;
+  verify: (take: RunTake) => void;
+  replay: (take: RunTake) => void;
+  show: (passage: string, take: string) => void;
+  activate: (passage: string) => void;
+  restore: (passage: string) => void;
+  copySeed: (seed: string) => void;
+  useSettings: (take: RunTake) => void;
+  saveRecord: (take: RunTake) => void;
+  copyVector: (take: RunTake) => void;
+  openRecord: (file: File) => void;
+  set: (field: Field["key"], typed: string) => void;
+  freshSeed: () => void;
+  goOn: () => void;
+  closePreview: () => void;
+  toggleSheet: () => void;
+  dismiss: () => void;
+  newStory: () => void;
+  openStory: (id: string) => void;
+  putBack: (passage: string) => void;
+}
+
+const mac = /Mac|iP(hone|ad|od)/.test(navigator.userAgent);
+export const keys = {
+  generate: mac ? "⌘↵" : "Ctrl+Enter",
+  regenerate: mac ? "⌥R" : "Alt+R",
+  newTake: mac ? "⌥N" : "Alt+N",
+  previous: mac ? "⌥," : "Alt+,",
+  next: mac ? "⌥." : "Alt+.",
+  settings: mac ? "⌥S" : "Alt+S",
+  replay: mac ? "⌥P" : "Alt+P",
+};
+
+const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
+
+/** A click must not take the cursor out of the text. */
+const stay = (event: Event): void => event.preventDefault();
+
+export function header(state: State, verbs: Verbs): TemplateResult {
+  return html`
+    <h1>Quillmate</h1>
+    <button class="quiet" popovertarget="stories" title="All your stories; each is saved as you write">Stories</button>
+    <div id="stories" popover aria-label="Stories">
+      <ul>
+        ${state.stories.map(
+          ({ id, title }) =>
+            html`<li><button class="quiet story" aria-current=${id === state.story ? "true" : "false"} ?disabled=${state.work !== null && id !== state.story} @click=${() => verbs.openStory(id)}>${title}</button></li>`,
+        )}
+      </ul>
+      <p class="row">
+        <button ?disabled=${state.work !== null} @click=${verbs.newStory}>New story</button>
+        <label class="file" title="A take that was saved with “Save record”, from here or elsewhere"
+          >Open a record…<input
+            type="file"
+            accept=".json,application/json"
+            ?disabled=${state.work !== null}
+            @change=${(event: Event) => {
+              const input = event.target as HTMLInputElement;
+              const file = input.files?.[0];
+              input.value = "";
+              if (file !== undefined) verbs.openRecord(file);
+            }}
+        /></label>
+      </p>
+    </div>
+    <div class="server" data-status=${state.server}>${server(state)}</div>
+  `;
+}
+
+function server({ server: status, loaded, model }: State): TemplateResult {
+  switch (status) {
+    case "unknown":
+      return html`<span>Looking for the server…</span>`;
+    case "loading":
+      return html`<label>Model loading: ${megabytes(loaded.bytes)} of ${megabytes(loaded.of)} MB <progress max=${loaded.of || 1} value=${loaded.bytes}></progress></label>`;
+    case "away":
+      return html`<span>Offline <small>replay and preview still work</small></span>`;
+    case "ready":
+      return html`<span title=${model === null ? "" : `Model file ${model.sha256.slice(0, 12)}…, ${model.vocab} tokens`}>${model?.name ?? "Ready"}</span>`;
+  }
+}
+
+export function settingsPanel(state: State, verbs: Verbs, refused: ReadonlyMap<string, { typed: string; why: string }>): TemplateResult {
+  const take = activeTake(state);
+  const seedOf = state.seed ?? (isRun(take) ? take.start.seed : "");
+  const lost = lostPassages(state);
+  return html`
+    <div class="panel-head">
+      <h2>Settings</h2>
+      <button class="quiet only-phone" @click=${verbs.toggleSheet}>Close</button>
+    </div>
+    ${fields.map((field) => {
+      const value = field.key === "seed" ? (state.preview?.seed ?? seedOf) : String(field.key === "length" ? state.length : state.settings[field.key]);
+      return setting(field, value, verbs, refused.get(field.key), field.key === "seed" ? freshChoice(state, verbs) : nothing);
+    })}
+    ${state.preview === null ? nothing : preview(state, verbs)}
+    ${lost.length === 0
+      ? nothing
+      : html`<details class="lost">
+          <summary>${plural(lost.length, "passage")} kept that ${lost.length === 1 ? "is" : "are"} no longer in the text</summary>
+          <ul>
+            ${lost.map((one) => html`<li><span>${one.text.trim().slice(0, 80) || "(empty)"}</span> <button class="quiet" @click=${() => verbs.putBack(one.passage)}>Put back at the cursor</button></li>`)}
+          </ul>
+        </details>`}
+  `;
+}
+
+function setting({ key, label, sentence, min, max, step }: Field, value: string, verbs: Verbs, refused: { typed: string; why: string } | undefined, rest: unknown): TemplateResult {
+  const input = (event: Event): void => verbs.set(key, (event.target as HTMLInputElement).value);
+  const typed = refused?.typed ?? value;
+  return html`
+    <div class="setting" data-setting=${key}>
+      <div class="row">
+        <label for="set-${key}">${label}</label>
+        <input
+          id="set-${key}"
+          inputmode=${step < 1 ? "decimal" : "numeric"}
+          autocomplete="off"
+          placeholder=${key === "seed" ? "fresh" : ""}
+          aria-describedby="about-${key}"
+          aria-invalid=${refused === undefined ? "false" : "true"}
+          .value=${liveValue(typed)}
+          @input=${input}
+        />
+      </div>
+      <input type="range" aria-label="${label}, slider" min=${min} max=${max} step=${step} .value=${liveValue(value === "" ? "0" : value)} @input=${input} />
+      <p id="about-${key}">${refused === undefined ? sentence : html`<span class="bad">${refused.why}</span>`}</p>
+      ${rest}
+    </div>
+  `;
+}
+
+const freshChoice = (state: State, verbs: Verbs): TemplateResult => html`
+  <label class="check"><input type="checkbox" .checked=${liveValue(state.seed === null)} @change=${verbs.freshSeed} /> A fresh seed each time</label>
+`;
+
+function preview(state: State, verbs: Verbs): TemplateResult {
+  const { preview: shown, table } = state;
+  if (shown === null) return html``;
+  const parts = shown.result?.parts ?? null;
+  return html`
+    <section class="preview" aria-label="Preview">
+      <p><b>Preview</b> seed ${shown.seed} · ${describeSettings(shown.settings)}</p>
+      <p data-preview>${sayPreview(shown, (token) => table?.name(token) ?? `token ${token}`)}</p>
+      <p class="row">
+        ${parts === null ? nothing : html`<button class="primary" ?disabled=${state.server !== "ready" || state.work !== null} title="A new take: what stays is here at once, the server is asked for the rest" @click=${verbs.goOn}>Continue from there</button>`}
+        <button class="quiet" title="Escape" @click=${verbs.closePreview}>Close preview</button>
+      </p>
+      ${parts !== null && state.server !== "ready" ? html`<p><small>The server is needed for what follows; it cannot be reached now.</small></p>` : nothing}
+    </section>
+  `;
+}
+
+export function bar(state: State, verbs: Verbs): TemplateResult {
+  const { work, notice } = state;
+  const take = activeTake(state);
+  const ready = state.server === "ready";
+  return html`
+    ${notice === null
+      ? nothing
+      : html`<div class="notice ${notice.tone}">
+          <p>${notice.text} ${notice.code === null ? nothing : html`<small>${notice.code}</small>`}</p>
+          <button class="quiet" aria-label="Dismiss this message" @click=${verbs.dismiss}>×</button>
+        </div>`}
+    <div class="verbs">
+      ${work === null
+        ? html`<button class="primary" id="generate" ?disabled=${!ready} title="Go on from the cursor (${keys.generate})" aria-keyshortcuts=${mac ? "Meta+Enter" : "Control+Enter"} @pointerdown=${stay} @mousedown=${stay} @click=${verbs.generate}>
+            Generate <kbd>${keys.generate}</kbd>
+          </button>`
+        : html`<button class="primary" id="stop" ?disabled=${work.phase !== "writing"} title="Stop here; what is written stays (Escape)" aria-keyshortcuts="Escape" @mousedown=${stay} @click=${verbs.stop}>Stop <kbd>Esc</kbd></button>`}
+      <button ?disabled=${!ready || work !== null || !isRun(take)} title="This passage again, same seed and same settings: the same text (${keys.regenerate})" aria-keyshortcuts="Alt+R" @mousedown=${stay} @click=${verbs.regenerate}>Regenerate</button>
+      <button ?disabled=${!ready || work !== null || take === undefined} title="This passage again with another seed; the takes so far are kept (${keys.newTake})" aria-keyshortcuts="Alt+N" @mousedown=${stay} @click=${verbs.newTake}>New take</button>
+      <button class="quiet only-phone" aria-expanded=${state.sheet ? "true" : "false"} aria-controls="settings" @click=${verbs.toggleSheet}>Settings</button>
+      <span class="progress">${progress(state)}</span>
+    </div>
+  `;
+}
+
+function progress(state: State): TemplateResult | string {
+  const { work } = state;
+  if (work === null) return state.server === "loading" ? "The model is loading; you can write meanwhile." : "";
+  switch (work.phase) {
+    case "asking":
+      return "Reading your text…";
+    case "checking":
+      return "Asking the server to recompute it…";
+    case "stopping":
+      return "Stopping…";
+    case "writing":
+      return html`<progress max=${work.of} value=${work.token} aria-label="Tokens written"></progress> ${work.repeating ? "same so far, " : ""}token ${work.token} of ${work.of}`;
+  }
+}
+
+/** The line under the active passage. */
+export function line(state: State, passage: string, verbs: Verbs): TemplateResult {
+  const take = current(state, passage);
+  const takes = takesOf(state, passage);
+  if (take === undefined) return html``;
+  const writing = state.work?.take === take.id;
+  const place = takes.findIndex(({ id }) => id === take.id) + 1;
+  return html`
+    <div class="line" role="group" aria-label="About this passage">
+      <span class="item takes"
+        >take ${place} of ${takes.length}${takes.length > 1
+          ? html`<span class="pills" role="group" aria-label="Takes of this passage"
+              >${takes.map((one, index) => pill(state, one, index + 1, one.id === take.id, verbs))}</span
+            >`
+          : nothing}</span
+      >
+      ${isRun(take) ? runLine(state, take, writing, verbs) : html`<span class="item">your own version</span>`}
+      ${isEdited(state) && state.active === passage
+        ? html`<span class="item">edited by you <button class="quiet" title="Puts the take's own text back; yours is kept as a take" @mousedown=${stay} @click=${() => verbs.restore(passage)}>Put back</button></span>`
+        : nothing}
+      ${isRun(take) && !writing ? more(state, take, verbs) : nothing}
+    </div>
+    ${isRun(take) ? below(state, take, verbs) : nothing}
+  `;
+}
+
+const pill = (state: State, take: Take, number: number, isCurrent: boolean, verbs: Verbs): TemplateResult => html`<button
+  class="pill"
+  data-take=${number}
+  aria-pressed=${isCurrent ? "true" : "false"}
+  aria-label="Take ${number}"
+  title="${take.kind === "hand" ? "Your own version" : `Take ${number}, seed ${take.start.seed}`} (${keys.previous} and ${keys.next} step through them)"
+  ?disabled=${state.work?.passage === take.passage}
+  @mousedown=${stay}
+  @click=${() => verbs.show(take.passage, take.id)}
+>
+  ${number}
+</button>`;
+
+function runLine(state: State, take: RunTake, writing: boolean, verbs: Verbs): TemplateResult {
+  const said = sayVerdict(take, state.table);
+  return html`
+    <span class="item"><button class="quiet seed" title="Copy the seed" @mousedown=${stay} @click=${() => verbs.copySeed(take.start.seed)}>seed ${take.start.seed}</button></span>
+    <span class="item">${describeSettings(take.start.settings)}</span>
+    <span class="item">${writing ? `token ${take.tokens.length} of ${take.length}` : plural(take.tokens.length, "token")}${take.reason === "end_token" ? ", the model ended here" : take.reason === "stopped" ? ", stopped" : ""}</span>
+    ${writing || take.status !== "done" ? nothing : html`<span class="item verdict ${said.tone}" data-verdict title=${said.long ?? ""}>${said.short}</span>`}
+    ${sayAgain(take) === null ? nothing : html`<span class="item verdict good" data-again>${sayAgain(take)}</span>`}
+  `;
+}
+
+function more(state: State, take: RunTake, verbs: Verbs): TemplateResult {
+  return html`<details class="more">
+    <summary title="Replay, record, test vector">More</summary>
+    <div class="menu">
+      <button class="quiet" title="Computes the take again in this browser, from what it keeps; no server needed (${keys.replay})" @click=${() => verbs.replay(take)}>Replay here</button>
+      ${take.verdict === null && take.run !== null ? html`<button class="quiet" ?disabled=${state.server !== "ready"} title="Has the server recompute it" @click=${() => verbs.verify(take)}>Verify</button>` : nothing}
+      <button class="quiet" title="Puts this take's settings and seed into the settings panel" @click=${() => verbs.useSettings(take)}>Use its settings</button>
+      <button class="quiet" title="All a replay needs, in one file" @click=${() => verbs.saveRecord(take)}>Save record</button>
+      <button class="quiet" title="For engineers: every step with its frame and its token" @click=${() => verbs.copyVector(take)}>Copy as test vector</button>
+    </div>
+  </details>`;
+}
+
+function below(state: State, take: RunTake, verbs: Verbs): TemplateResult {
+  const cut = isCut(state, take) ? take : cutRepeat(state, take);
+  const said = sayVerdict(take, state.table);
+  const replay = sayReplay(take, state.table);
+  return html`
+    ${cut === undefined
+      ? nothing
+      : html`<p class="below waiting" data-cut>
+          ${state.server === "away" ? "Connection lost: " : "Cut short: "}${cut === take ? "" : "the regeneration is "}kept up to token ${cut.tokens.length} of ${cut.length}.
+          <button ?disabled=${state.work !== null} title="Goes on from token ${cut.tokens.length + 1} (${keys.regenerate})" @mousedown=${stay} @click=${() => verbs.resume(cut)}>Resume</button>
+        </p>`}
+    ${take.status === "failed" ? html`<p class="below bad">The server could not go on with this run. What came is kept. <small>${take.reason}</small></p>` : nothing}
+    ${take.partsAt === null ? nothing : html`<p class="below bad">This was to be the same text again, and parts from it at token ${take.partsAt + 1}: the server's logits were not the same. Both takes are kept.</p>`}
+    ${said.tone === "bad" ? explained(said, "data-differs") : nothing}
+    ${replay === null ? nothing : replay.tone === "bad" ? explained(replay, "data-replay") : html`<p class="below good" data-replay>${replay.short}</p>`}
+  `;
+}
+
+const explained = (said: Said, mark: "data-differs" | "data-replay"): TemplateResult =>
+  mark === "data-differs" ? html`<p class="below bad" data-differs>${said.long}</p>` : html`<p class="below bad" data-replay>${said.long}</p>`;
+
+/** At the end of a passage that is not the active one: its takes are one click away all the same. */
+export function switcher(state: State, passage: string, verbs: Verbs): TemplateResult {
+  const takes = takesOf(state, passage);
+  const at = takes.findIndex(({ id }) => id === current(state, passage)?.id);
+  const step = (by: number): void => {
+    const next = takes[(at + by + takes.length) % takes.length];
+    if (next !== undefined) verbs.show(passage, next.id);
+  };
+  const name = `Take ${at + 1} of ${takes.length}`;
+  return html`<span class="switch" role="group" aria-label=${name}
+    ><button class="quiet" aria-label="Previous take" title="Previous take" @mousedown=${stay} @click=${() => step(-1)}>‹</button
+    ><button class="quiet" aria-label="${name}, show more" title=${name} @mousedown=${stay} @click=${() => verbs.activate(passage)}>${at + 1}/${takes.length}</button
+    ><button class="quiet" aria-label="Next take" title="Next take" @mousedown=${stay} @click=${() => step(1)}>›</button></span
+  >`;
+}
+
+/** Passages whose place in the text was deleted: the newest take of each. */
+export function lostPassages(state: State): Take[] {
+  const there = new Set(state.ranges.map(({ id }) => id));
+  const gone = new Map<string, Take>();
+  for (const take of state.takes) if (!there.has(take.passage) && take.text.trim() !== "" && (take.kind === "hand" || take.repeats === null)) gone.set(take.passage, take);
+  return [...gone.values()];
+}

@@ -1,0 +1,194 @@
+// The things that travel between page, server and file, each with the check that lets it in.
+import type { GeneratorState, Verdict } from "@quillmate/sampler";
+import { count, type Json, list, number, object, oneOf, orNull, seed, text, UnexpectedShape } from "./check";
+
+export type Settings = GeneratorState["settings"];
+export type { GeneratorState, Verdict };
+
+export interface Model {
+  name: string;
+  sha256: string;
+  tokenizer_sha256: string;
+  vocab: number;
+}
+
+export interface ModelInfo extends Model {
+  context: number;
+  end_tokens: number[];
+  limits: Json;
+}
+
+export interface Health {
+  status: "loading" | "ready";
+  loaded_bytes: number;
+  total_bytes: number;
+}
+
+export interface Run {
+  id: string;
+  status: "running" | "finished" | "stopped" | "failed";
+  reason: string | null;
+  length: number;
+  start: GeneratorState;
+  tokens: number[];
+  model: Model;
+}
+
+/** All a replay needs: the server gives it, a file keeps it. */
+export interface RunRecord {
+  record: 1;
+  model: Model;
+  start: GeneratorState;
+  tokens: number[];
+  frames: string[];
+  reason: string | null;
+}
+
+export interface End {
+  status: Run["status"];
+  reason: string | null;
+  step: number;
+}
+
+const tokens = list(count);
+
+export function settings(value: unknown, what = "settings"): Settings {
+  const it = object(value, what);
+  return {
+    temperature: number(it["temperature"], `${what}.temperature`),
+    top_k: count(it["top_k"], `${what}.top_k`),
+    top_p: number(it["top_p"], `${what}.top_p`),
+  };
+}
+
+export function state(value: unknown, what = "state"): GeneratorState {
+  const it = object(value, what);
+  if (it["contract"] !== "quillmate-v1" || it["format"] !== 1) throw new UnexpectedShape(`${what} to be of contract quillmate-v1, format 1`);
+  return {
+    contract: "quillmate-v1",
+    format: 1,
+    seed: seed(it["seed"], `${what}.seed`),
+    step: count(it["step"], `${what}.step`),
+    prompt: tokens(it["prompt"], `${what}.prompt`),
+    tokens: tokens(it["tokens"], `${what}.tokens`),
+    settings: settings(it["settings"], `${what}.settings`),
+  };
+}
+
+export function model(value: unknown, what = "model"): Model {
+  const it = object(value, what);
+  return {
+    name: text(it["name"], `${what}.name`),
+    sha256: text(it["sha256"], `${what}.sha256`),
+    tokenizer_sha256: text(it["tokenizer_sha256"], `${what}.tokenizer_sha256`),
+    vocab: count(it["vocab"], `${what}.vocab`),
+  };
+}
+
+export function modelInfo(value: unknown): ModelInfo {
+  const it = object(value, "model");
+  return {
+    ...model(value),
+    context: count(it["context"], "model.context"),
+    end_tokens: tokens(it["end_tokens"], "model.end_tokens"),
+    limits: object(it["limits"], "model.limits"),
+  };
+}
+
+export function health(value: unknown): Health {
+  const it = object(value, "health");
+  return {
+    status: oneOf("loading", "ready")(it["status"], "status"),
+    loaded_bytes: count(it["loaded_bytes"], "loaded_bytes"),
+    total_bytes: count(it["total_bytes"], "total_bytes"),
+  };
+}
+
+const runStatus = oneOf("running", "finished", "stopped", "failed");
+
+export function run(value: unknown): Run {
+  const it = object(value, "run");
+  return {
+    id: text(it["id"], "run.id"),
+    status: runStatus(it["status"], "run.status"),
+    reason: orNull(text)(it["reason"], "run.reason"),
+    length: count(it["length"], "run.length"),
+    start: state(it["start"], "run.start"),
+    tokens: tokens(it["tokens"], "run.tokens"),
+    model: model(it["model"], "run.model"),
+  };
+}
+
+export function end(value: unknown): End {
+  const it = object(value, "end");
+  return {
+    status: runStatus(it["status"], "end.status"),
+    reason: orNull(text)(it["reason"], "end.reason"),
+    step: count(it["step"], "end.step"),
+  };
+}
+
+export function record(value: unknown): RunRecord {
+  const it = object(value, "the record");
+  if (it["record"] !== 1) throw new UnexpectedShape("a record of version 1");
+  return {
+    record: 1,
+    model: model(it["model"]),
+    start: state(it["start"], "start"),
+    tokens: tokens(it["tokens"], "tokens"),
+    frames: list(text)(it["frames"], "frames"),
+    reason: orNull(text)(it["reason"], "reason"),
+  };
+}
+
+export function verdict(value: unknown): Verdict {
+  const it = object(value, "verdict");
+  switch (it["verdict"]) {
+    case "match":
+      return { verdict: "match", steps: count(it["steps"], "verdict.steps") };
+    case "refused":
+      return { verdict: "refused", code: text(it["code"], "verdict.code"), message: text(it["message"], "verdict.message") };
+    case "diverged":
+      return {
+        verdict: "diverged",
+        step: count(it["step"], "verdict.step"),
+        expected_token: orNull(count)(it["expected_token"], "verdict.expected_token"),
+        claimed_token: orNull(count)(it["claimed_token"], "verdict.claimed_token"),
+        message: text(it["message"], "verdict.message"),
+        ...why(it),
+      };
+    default:
+      throw new UnexpectedShape("a verdict");
+  }
+}
+
+type Diverged = Extract<Verdict, { verdict: "diverged" }>;
+type Why = Diverged extends infer D ? (D extends { why: string } ? Omit<D, "verdict" | "step" | "expected_token" | "claimed_token" | "message"> : never) : never;
+
+function why(it: Json): Why {
+  const { expected, claimed } = it;
+  switch (it["why"]) {
+    case "token":
+      return { why: "token" };
+    case "logits":
+      return { why: "logits", expected: text(expected, "verdict.expected"), claimed: text(claimed, "verdict.claimed") };
+    case "settings":
+      return { why: "settings", expected: settings(expected), claimed: settings(claimed) };
+    case "prompt":
+      return {
+        why: "prompt",
+        index: count(it["index"], "verdict.index"),
+        expected: orNull(count)(expected, "verdict.expected"),
+        claimed: orNull(count)(claimed, "verdict.claimed"),
+      };
+    case "draw":
+      return { why: "draw", expected: drawOf(expected), claimed: drawOf(claimed) };
+    default:
+      throw new UnexpectedShape("a reason in the verdict");
+  }
+}
+
+function drawOf(value: unknown): { seed: string; uniform: number } {
+  const it = object(value, "draw");
+  return { seed: seed(it["seed"], "draw.seed"), uniform: number(it["uniform"], "draw.uniform") };
+}

@@ -1,0 +1,17 @@
+import { defineConfig } from "vite";
+
+// In development the server of the API runs beside Vite: QUILLMATE_API=http://127.0.0.1:8080 npm run dev
+const api = process.env["QUILLMATE_API"] ?? "http://127.0.0.1:8080";
+
+export default defineConfig({
+  // The page is one package of a larger repository and imports the wasm package beside it.
+  server: { proxy: { "/api": api }, fs: { allow: [".."] } },
+  worker: { format: "es" },
+  build: {
+    target: "es2022",
+    // Nothing is inlined: a strict Content-Security-Policy lets scripts, styles and wasm come from files only.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  optimizeDeps: { exclude: ["@quillmate/sampler"] },
+});
