@@ -37,7 +37,7 @@ test("half the bytes where every value survives", () => {
   const frame = Frame.dense(0, narrow);
   assert.equal(frame.dtype, "bf16");
   assert.ok(same(frame.logits({}), narrow));
-  const coarse = quarters(row([2], 200)).map((x) => x + 2 ** -9);
+  const coarse = quarters(row([2], 200)).map((x) => x / 2 + 2 ** -9);
   const half = Frame.dense(0, coarse);
   assert.equal(half.dtype, "f16");
   assert.ok(same(half.logits({}), coarse));
