@@ -1,4 +1,5 @@
 //! contract.json, whole, natively. `tests/web.rs` and `tests/js` run the same file.
+#![cfg(not(target_arch = "wasm32"))]
 
 mod shared;
 

@@ -1,4 +1,5 @@
 //! exp against CORE-MATH (Zimmermann et al., <https://core-math.gitlabpages.inria.fr>), which is correctly rounded.
+#![cfg(not(target_arch = "wasm32"))]
 
 use quillmate_sampler::{draw, exp};
 

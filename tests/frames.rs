@@ -1,0 +1,171 @@
+//! Logits on the wire: lossless, sufficient for what they say, and never a token from damaged bytes.
+#![cfg(not(target_arch = "wasm32"))]
+
+use proptest::prelude::*;
+use quillmate_sampler::{Dtype, Frame, Layout, Refusal, Run, Settings, distribution};
+
+fn real_rows() -> Vec<Vec<f32>> {
+    let bytes = include_bytes!("vectors/golden_run.f32");
+    let logits: Vec<f32> = bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect();
+    logits.chunks(512).map(<[f32]>::to_vec).collect()
+}
+
+/// Rows with many ties, some banned tokens, both zeros, subnormals and the ends of f32.
+fn row() -> impl Strategy<Value = Vec<f32>> {
+    let logit = prop_oneof![
+        4 => (-6i8..6).prop_map(f32::from),
+        3 => -30.0..30.0f32,
+        1 => Just(f32::NEG_INFINITY),
+        1 => Just(-0.0f32),
+        1 => Just(f32::from_bits(1)),
+        1 => Just(f32::MIN),
+        1 => Just(f32::MAX),
+    ];
+    prop::collection::vec(logit, 1..400)
+        .prop_filter("at least one is allowed", |row| row.iter().any(|logit| *logit != f32::NEG_INFINITY))
+}
+
+fn bits(row: &[f32]) -> Vec<u32> {
+    row.iter().map(|logit| logit.to_bits()).collect()
+}
+
+/// Bit-equal distributions give the same token for every u: the walk looks at nothing else.
+fn same_for_every_u(full: &[f32], frame: &Frame, settings: &Settings) {
+    let sent = frame.logits_for(settings).unwrap();
+    let (whole, part) = (distribution(full, settings).unwrap(), distribution(&sent, settings).unwrap());
+    assert_eq!(whole.ids(), part.ids(), "{settings:?}");
+    let bits = |numbers: &[f64]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(whole.probabilities()), bits(part.probabilities()), "{settings:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn dense_frames_keep_every_bit(row in row(), step in any::<u64>()) {
+        let frame = Frame::dense(step, &row).unwrap();
+        let read = Frame::decode(&frame.encode()).unwrap();
+        prop_assert_eq!(&read, &frame);
+        prop_assert_eq!(read.step(), step);
+        prop_assert_eq!(bits(&read.logits_for(&Settings::default()).unwrap()), bits(&row));
+    }
+
+    #[test]
+    fn sparse_frames_give_the_token_of_the_whole_row_for_every_u(
+        row in row(), k in 1u32..420, temperature in prop_oneof![Just(0.0), 0.05..3.0f64], top_p in 0.0..=1.0f64
+    ) {
+        let frame = Frame::decode(&Frame::sparse(3, &row, k).unwrap().encode()).unwrap();
+        for top_k in [1, k / 2, k, k + 1, 0] {
+            let settings = Settings::new(temperature, top_k, top_p).unwrap();
+            if frame.suffices_for(&settings) {
+                same_for_every_u(&row, &frame, &settings);
+            } else {
+                prop_assert!(top_k == 0 || top_k > k);
+                prop_assert_eq!(frame.logits_for(&settings).unwrap_err().code(), "frame_insufficient");
+            }
+        }
+        prop_assert!(frame.suffices_for(&Settings::new(0.0, 0, 1.0).unwrap()));
+    }
+
+    #[test]
+    fn a_frame_for_settings_suffices_for_them(
+        row in row(), top_k in 0u32..500, temperature in prop_oneof![Just(0.0), 0.05..3.0f64], top_p in 0.0..=1.0f64
+    ) {
+        let settings = Settings::new(temperature, top_k, top_p).unwrap();
+        let frame = Frame::for_settings(0, &row, &settings).unwrap();
+        same_for_every_u(&row, &frame, &settings);
+    }
+
+    #[test]
+    fn bytes_that_are_no_frame_are_refused_and_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(Frame::decode(&bytes).is_err());
+    }
+
+    /// Bytes with a good checksum around a wrong body, as a careless or hostile writer would make them: refused, or a
+    /// frame that writes the same bytes again.
+    #[test]
+    fn a_forged_body_is_refused_or_is_a_frame(at in 4usize..200, value in any::<u8>(), sparse in any::<bool>()) {
+        let row: Vec<f32> = (0..60).map(|n| n as f32 / 3.0).collect();
+        let frame = if sparse { Frame::sparse(0, &row, 20) } else { Frame::dense(0, &row) }.unwrap();
+        let mut bytes = frame.encode();
+        let end = bytes.len() - 4;
+        bytes[at % end] = value;
+        let checksum = crc32fast::hash(&bytes[..end]).to_le_bytes();
+        bytes[end..].copy_from_slice(&checksum);
+        if let Ok(frame) = Frame::decode(&bytes) {
+            prop_assert_eq!(frame.encode(), bytes);
+        }
+    }
+}
+
+#[test]
+fn narrow_dtypes_only_where_every_bit_survives() {
+    let wide = [1.0f32, 0.1];
+    let bf16 = [1.0f32, -2.5, f32::NEG_INFINITY];
+    let f16 = [1.0f32, 1.0009766, f32::NEG_INFINITY];
+    assert_eq!(Frame::dense(0, &wide).unwrap().dtype(), Dtype::F32);
+    assert_eq!(Frame::dense(0, &bf16).unwrap().dtype(), Dtype::Bf16);
+    assert_eq!(Frame::dense(0, &f16).unwrap().dtype(), Dtype::F16);
+}
+
+#[test]
+fn on_real_rows_a_sparse_frame_gives_the_same_token_for_every_u() {
+    let rows = real_rows();
+    assert_eq!(rows.len(), 15);
+    for (step, row) in (0u64..).zip(&rows) {
+        for top_k in [1, 2, 50, 200, 511, 512] {
+            for (temperature, top_p) in [(0.8, 0.95), (1.0, 1.0), (1.5, 0.5), (0.0, 1.0)] {
+                let settings = Settings::new(temperature, top_k, top_p).unwrap();
+                same_for_every_u(row, &Frame::for_settings(step, row, &settings).unwrap(), &settings);
+                same_for_every_u(row, &Frame::sparse(step, row, top_k).unwrap(), &settings);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_refused() {
+    let row = &real_rows()[0];
+    for frame in [Frame::dense(9, row).unwrap(), Frame::sparse(9, row, 50).unwrap()] {
+        let bytes = frame.encode();
+        for at in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[at / 8] ^= 1 << (at % 8);
+            let error = Frame::decode(&damaged).unwrap_err();
+            let known = ["frame_damaged", "frame_not_a_frame", "frame_format_unknown"];
+            assert!(known.contains(&error.code()), "bit {at}: {error}");
+        }
+        for length in 0..bytes.len() {
+            let error = Frame::decode(&bytes[..length]).unwrap_err();
+            assert!(["frame_truncated", "frame_damaged"].contains(&error.code()), "{length} bytes: {error}");
+        }
+        let mut longer = bytes.clone();
+        longer.push(0);
+        assert_eq!(Frame::decode(&longer).unwrap_err().code(), "frame_damaged");
+    }
+}
+
+#[test]
+fn a_frame_of_no_use_to_a_run_leaves_it_where_it_is() {
+    let row = &real_rows()[0];
+    let mut run = Run::new(vec![], 1, Settings::new(0.8, 50, 1.0).unwrap());
+    let before = run.clone();
+    let other_step = Frame::dense(1, row).unwrap();
+    assert_eq!(run.step_with_frame(&other_step).unwrap_err().code(), "frame_step_mismatch");
+    let too_few = Frame::sparse(0, row, 49).unwrap();
+    assert_eq!(run.step_with_frame(&too_few).unwrap_err().code(), "frame_insufficient");
+    assert_eq!(run, before);
+    let enough = Frame::sparse(0, row, 50).unwrap();
+    assert_eq!(enough.layout(), Layout::Sparse);
+    let token = run.step_with_frame(&enough).unwrap();
+    assert_eq!(before.clone().step_with(row), Ok(token));
+}
+
+#[test]
+fn rows_no_token_can_come_from_make_no_frame() {
+    assert_eq!(Frame::dense(0, &[]).unwrap_err().code(), "logits_empty");
+    assert_eq!(Frame::dense(0, &[1.0, f32::NAN]).unwrap_err().index(), Some(1));
+    assert_eq!(Frame::sparse(0, &[f32::INFINITY], 1).unwrap_err().code(), "logits_positive_infinity");
+    assert_eq!(Frame::sparse(0, &[f32::NEG_INFINITY], 1).unwrap_err().code(), "logits_all_banned");
+    assert_eq!(Frame::sparse(0, &[1.0], 0).unwrap_err().code(), "top_k_out_of_range");
+}

@@ -1,0 +1,199 @@
+//! verify: a true claim matches, and each way of being wrong is found at its first step and named.
+#![cfg(not(target_arch = "wasm32"))]
+
+use quillmate_sampler::{Claim, Frame, Record, Run, Settings, Verdict, Why, verify};
+
+const STEPS: u64 = 12;
+
+fn rows() -> Vec<Vec<f32>> {
+    let bytes = include_bytes!("vectors/golden_run.f32");
+    let logits: Vec<f32> = bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect();
+    logits.chunks(512).map(<[f32]>::to_vec).collect()
+}
+
+/// A record that starts at step `start`, and the true claim.
+fn run_from(start: u64) -> (Record, Claim) {
+    let settings = Settings::new(0.8, 50, 0.95).unwrap();
+    let mut run = Run::new(vec![1, 403, 407], 41, settings);
+    let rows = rows();
+    let mut record = Record { start: run.state().clone(), frames: Vec::new() };
+    let mut checksums = Vec::new();
+    for step in 0..STEPS {
+        if step == start {
+            record = Record { start: run.state().clone(), frames: Vec::new() };
+            checksums.clear();
+        }
+        let frame = Frame::for_settings(step, &rows[step as usize], &settings).unwrap();
+        run.step_with_frame(&frame).unwrap();
+        record.frames.push(frame.encode());
+        checksums.push(frame.checksum());
+    }
+    let tokens = run.tokens()[start as usize..].to_vec();
+    (record, Claim { tokens, state: run.state().clone(), frame_checksums: Some(checksums) })
+}
+
+/// Changes a token in both places a claim has it.
+fn tamper(claim: &mut Claim, step: usize, token: u32) {
+    let offset = claim.state.tokens.len() - claim.tokens.len();
+    claim.tokens[step - offset] = token;
+    claim.state.tokens[step] = token;
+}
+
+fn divergence(record: &Record, claim: &Claim) -> (u64, Option<u32>, Option<u32>, Why) {
+    match verify(record, claim) {
+        Verdict::Diverged(found) => (found.step, found.expected_token, found.claimed_token, found.why),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refusal(record: &Record, claim: &Claim) -> (&'static str, String) {
+    match verify(record, claim) {
+        Verdict::Refused { code, message } => (code, message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_true_claim_matches_from_any_start_and_for_any_length() {
+    for start in [0, 5, STEPS - 1] {
+        let (record, claim) = run_from(start);
+        assert_eq!(verify(&record, &claim), Verdict::Match { steps: STEPS - start });
+    }
+    let (record, mut claim) = run_from(0);
+    claim.tokens.truncate(7);
+    claim.state.tokens.truncate(7);
+    claim.frame_checksums = None;
+    assert_eq!(verify(&record, &claim), Verdict::Match { steps: 7 });
+}
+
+#[test]
+fn the_first_tampered_token_is_named_wherever_it_is() {
+    for start in [0, 5] {
+        for step in start as usize..STEPS as usize {
+            let (record, mut claim) = run_from(start);
+            let truth = claim.state.tokens[step];
+            tamper(&mut claim, step, truth ^ 1);
+            if step + 2 < STEPS as usize {
+                tamper(&mut claim, step + 2, 0);
+            }
+            assert_eq!(divergence(&record, &claim), (step as u64, Some(truth), Some(truth ^ 1), Why::Token));
+        }
+    }
+}
+
+#[test]
+fn a_state_that_tells_another_story_than_the_tokens_is_named() {
+    let (record, mut claim) = run_from(0);
+    let truth = claim.state.tokens[4];
+    claim.state.tokens[4] = 9;
+    assert_eq!(divergence(&record, &claim), (4, Some(truth), Some(9), Why::Token));
+
+    let (record, mut claim) = run_from(5);
+    let truth = claim.state.tokens[2];
+    claim.state.tokens[2] = truth + 1;
+    assert_eq!(divergence(&record, &claim), (2, Some(truth), Some(truth + 1), Why::Token));
+
+    let (record, mut claim) = run_from(0);
+    let truth = claim.state.tokens.pop().unwrap();
+    assert_eq!(divergence(&record, &claim), (STEPS - 1, Some(truth), None, Why::Token));
+}
+
+#[test]
+fn other_settings_seeds_prompts_and_logits_are_told_apart() {
+    let (record, claim) = run_from(0);
+    let first = claim.tokens[0];
+
+    let mut other = claim.clone();
+    other.state.settings = Settings::new(0.8, 50, 0.95f64.next_up()).unwrap();
+    let (step, expected, claimed, why) = divergence(&record, &other);
+    assert_eq!((step, expected, claimed), (0, Some(first), Some(first)));
+    assert!(matches!(why, Why::Settings { .. }));
+
+    let mut other = claim.clone();
+    other.state.seed = 42;
+    let (_, _, _, why) = divergence(&record, &other);
+    let Why::Draw { expected, claimed } = why else { panic!("{why:?}") };
+    assert_eq!((expected.seed.as_str(), claimed.seed.as_str()), ("41", "42"));
+    assert_eq!(claimed.uniform, 0.7415648787718233);
+
+    let mut other = claim.clone();
+    other.state.prompt[1] = 404;
+    let (_, _, _, why) = divergence(&record, &other);
+    assert_eq!(why, Why::Prompt { index: 1, expected: Some(403), claimed: Some(404) });
+
+    let mut other = claim.clone();
+    other.frame_checksums.as_mut().unwrap()[6] ^= 1;
+    let (step, expected, claimed, why) = divergence(&record, &other);
+    assert_eq!((step, expected, claimed), (6, Some(claim.tokens[6]), Some(claim.tokens[6])));
+    assert!(matches!(why, Why::Logits { .. }));
+}
+
+#[test]
+fn what_cannot_be_judged_is_refused() {
+    let (record, claim) = run_from(0);
+
+    let mut empty = claim.clone();
+    empty.tokens.clear();
+    assert_eq!(refusal(&record, &empty).0, "claim_empty");
+
+    let mut longer = claim.clone();
+    longer.tokens.push(1);
+    longer.state.tokens.push(1);
+    longer.frame_checksums = None;
+    let (code, message) = refusal(&record, &longer);
+    assert_eq!((code, message.as_str()), ("frames_missing", "the record has no frame for step 12"));
+
+    let mut fewer = claim.clone();
+    fewer.frame_checksums.as_mut().unwrap().pop();
+    assert_eq!(refusal(&record, &fewer).0, "claim_malformed");
+
+    let mut shorter = claim.clone();
+    shorter.tokens.pop();
+    shorter.frame_checksums = None;
+    assert_eq!(refusal(&record, &shorter).0, "claim_malformed");
+
+    let mut damaged = record.clone();
+    damaged.frames[3][40] ^= 4;
+    let (code, message) = refusal(&damaged, &claim);
+    assert_eq!(code, "frame_damaged");
+    assert!(message.starts_with("the record's frame for step 3: "), "{message}");
+
+    let mut swapped = record.clone();
+    swapped.frames.swap(1, 2);
+    assert_eq!(refusal(&swapped, &claim).0, "frame_step_mismatch");
+}
+
+#[test]
+fn verdicts_are_the_json_the_types_declare() {
+    let (record, mut claim) = run_from(0);
+    assert_eq!(serde_json::to_string(&verify(&record, &claim)).unwrap(), r#"{"verdict":"match","steps":12}"#);
+    let truth = claim.tokens[3];
+    tamper(&mut claim, 3, 9);
+    let json: serde_json::Value = serde_json::to_value(verify(&record, &claim)).unwrap();
+    assert_eq!(json["verdict"], "diverged");
+    assert_eq!(json["why"], "token");
+    assert_eq!((&json["step"], &json["expected_token"], &json["claimed_token"]), (&3.into(), &truth.into(), &9.into()));
+    let message =
+        format!("step 3: the record gives token {truth}, the claim token 9; logits, settings and draw are the same");
+    assert_eq!(json["message"], message);
+}
+
+#[test]
+fn claims_are_read_strictly() {
+    let (_, claim) = run_from(0);
+    let state = claim.state.to_json();
+    let text = |checksums: &str| format!(r#"{{"tokens": {:?}, "state": {state}{checksums}}}"#, claim.tokens);
+    assert_eq!(Claim::from_json(&text("")).unwrap().tokens, claim.tokens);
+    let read = Claim::from_json(&text(r#", "frame_checksums": ["0000002a"]"#)).unwrap();
+    assert_eq!(read.frame_checksums, Some(vec![42]));
+    for (extra, path) in [
+        (r#", "frame_checksums": ["2a"]"#, "frame_checksums[0]"),
+        (r#", "frame_checksums": ["+000002a"]"#, "frame_checksums[0]"),
+        (r#", "note": 1"#, "field note"),
+    ] {
+        let error = Claim::from_json(&text(extra)).unwrap_err().to_string();
+        assert!(error.starts_with(path), "{error}");
+    }
+    let inner = text("").replace("\"42\"", "42").replace(r#""seed":"41""#, r#""seed":41"#);
+    assert!(Claim::from_json(&inner).unwrap_err().to_string().starts_with("the seed must be a string"));
+}
