@@ -1,6 +1,6 @@
 // The paper: CodeMirror in a shadow root, so that its styles are adopted sheets and the page needs no inline style.
-import { defaultKeymap, history, historyKeymap, isolateHistory, redo, undo } from "@codemirror/commands";
-import { EditorState, type Extension, Prec, type Range, StateEffect, StateField, Transaction } from "@codemirror/state";
+import { defaultKeymap, history, historyField, historyKeymap, isolateHistory, redo, undo } from "@codemirror/commands";
+import { ChangeSet, Compartment, EditorState, type Extension, Prec, type Range, StateEffect, StateField, Transaction } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, keymap, placeholder, WidgetType } from "@codemirror/view";
 import sheetText from "./editor.css?inline";
 import { lift, passageAt, passageById, type PassageRange, passages, place, write, writing } from "./passages";
@@ -22,7 +22,8 @@ export interface EditorEvents {
   unmount: (host: HTMLElement) => void;
   /** The text, the passages or the cursor changed. `typed` when the writer did it. */
   changed: (what: { doc: boolean; typed: boolean; passage: string | null }) => void;
-  beforeUndo: () => void;
+  /** Undo while a passage is written stops the writing, and no more. */
+  stop: () => void;
 }
 
 const setOverlay = StateEffect.define<Overlay>();
@@ -97,6 +98,9 @@ const quiet = Transaction.addToHistory.of(false);
 export class Editor {
   readonly view: EditorView;
   readonly #root: ShadowRoot;
+  readonly #history = new Compartment();
+  /** While a passage is written: the text as it is without what is being written, with its history. */
+  #behind: { state: EditorState; text: string; take: string | null } | null = null;
 
   constructor(
     host: HTMLElement,
@@ -124,12 +128,12 @@ export class Editor {
         writing,
         passages,
         overlay,
-        history(),
+        this.#history.of(history()),
         this.keys,
         Prec.high(
           keymap.of([
-            { key: "Mod-z", run: (view) => (this.events.beforeUndo(), undo(view)) },
-            { key: "Mod-y", mac: "Mod-Shift-z", run: redo },
+            { key: "Mod-z", run: (view) => this.#stopped(view) || undo(view) },
+            { key: "Mod-y", mac: "Mod-Shift-z", run: (view) => this.#stopped(view) || redo(view) },
           ]),
         ),
         keymap.of([...historyKeymap, ...defaultKeymap]),
@@ -143,6 +147,7 @@ export class Editor {
           return open === undefined || tr.annotation(Transaction.addToHistory) === false || open.from === open.to ? true : [open.from, open.to];
         }),
         EditorView.updateListener.of((update) => {
+          for (const tr of update.transactions) this.#follow(tr);
           if (!update.docChanged && !update.selectionSet && update.startState.field(passages) === update.state.field(passages)) return;
           const typed = update.transactions.some((tr) => tr.isUserEvent("input") || tr.isUserEvent("delete") || tr.isUserEvent("undo") || tr.isUserEvent("redo"));
           const touched = update.selectionSet || typed ? passageAt(update.state, update.state.selection.main.head) : undefined;
@@ -151,6 +156,12 @@ export class Editor {
       ],
     });
     return sane.length === 0 ? state : state.update({ effects: sane.map((range) => place.of(range)), annotations: quiet }).state;
+  }
+
+  #stopped(view: EditorView): boolean {
+    if (view.state.field(writing) === null) return false;
+    this.events.stop();
+    return true;
   }
 
   /** Another text, with a history of its own. */
@@ -184,25 +195,51 @@ export class Editor {
   }
 
   /**
-   * Opens a passage for writing with the text it has so far: a new one at `at`, or the one that is there. Outside the
-   * history until `commit`.
+   * Opens a passage for writing with the text it has so far: a new one at `at`, or the one that is there. What is
+   * written stays outside the history until `commit` puts it in as one step; `before` is what one undo then gives back
+   * (by default what stands there now).
    */
-  begin(id: string, take: string, text: string, at: number | null): void {
+  begin(id: string, take: string, text: string, at: number | null, before: { text: string; take: string } | null = null): void {
+    if (this.range(id) === undefined && at === null) return;
+    if (before !== null) this.#set(id, before.take, before.text);
     const { state } = this.view;
     const there = this.range(id);
-    if (there === undefined && at === null) return;
     const from = there?.from ?? Math.min(at ?? 0, state.doc.length);
     const to = there?.to ?? from;
     // Generating inside a passage cuts it there: what follows becomes the writer's own text.
     const cut = there === undefined ? state.field(passages).find((passage) => passage.from < from && from < passage.to) : undefined;
+    if (cut !== undefined) this.view.dispatch({ effects: place.of({ ...cut, to: from }), annotations: quiet });
     const { main } = state.selection;
     const along = main.empty && main.head >= from && main.head <= to;
+    this.#behind = { state: this.view.state, text: state.sliceDoc(from, to), take: there?.take ?? null };
     this.view.dispatch({
       changes: { from, to, insert: text },
-      effects: [write.of(id), place.of({ id, take, from, to: from + text.length }), ...(cut === undefined ? [] : [place.of({ ...cut, to: from })])],
+      effects: [write.of(id), place.of({ id, take, from, to: from + text.length })],
       annotations: quiet,
       ...(along ? { selection: { anchor: from + text.length } } : {}),
     });
+  }
+
+  #set(id: string, take: string, text: string): void {
+    const range = this.range(id);
+    if (range === undefined) return;
+    const { from, to } = range;
+    this.view.dispatch({ changes: { from, to, insert: text }, effects: place.of({ id, take, from, to: from + text.length }), annotations: quiet });
+  }
+
+  /** What the writer does elsewhere while a passage is written is done to the text behind it too, and enters its history. */
+  #follow(tr: Transaction): void {
+    const open = passageById(tr.startState, tr.startState.field(writing));
+    if (this.#behind === null || open === undefined || tr.annotation(Transaction.addToHistory) === false) return;
+    if (!tr.docChanged && tr.effects.length === 0) return;
+    const back = ChangeSet.of({ from: open.from, to: open.to, insert: this.#behind.text }, tr.startState.doc.length);
+    const userEvent = tr.annotation(Transaction.userEvent);
+    this.#behind.state = this.#behind.state.update({
+      changes: tr.changes.map(back),
+      effects: StateEffect.mapEffects(tr.effects, back.mapDesc(tr.changes)),
+      annotations: userEvent === undefined ? [] : Transaction.userEvent.of(userEvent),
+      filter: false,
+    }).state;
   }
 
   /** Makes the open passage's text `text`, which only ever grows; the cursor goes along if it stood at the end. */
@@ -225,28 +262,32 @@ export class Editor {
   }
 
   /**
-   * Closes the passage and writes all of it into the history as one step: the text from before is put back unseen and
-   * the new one set in its place, so that one undo gives back what was there.
+   * Closes the passage and writes it into the history as one step. A history cannot take in afterwards what it was not
+   * told, so the text from before and its history are brought back, unseen, and the passage set in at once.
    */
-  commit(id: string, before: { text: string; take: string } | null): void {
+  commit(id: string): void {
     const range = this.range(id);
-    if (range === undefined) {
+    const behind = this.#behind;
+    this.#behind = null;
+    if (range === undefined || behind === null || this.view.state.field(writing) !== id) {
       this.view.dispatch({ effects: write.of(null), annotations: quiet });
       return;
     }
-    const text = this.view.state.sliceDoc(range.from, range.to);
-    const { from } = range;
+    const { from, to, take } = range;
     const { selection } = this.view.state;
-    const old = before?.text ?? "";
+    const text = this.view.state.sliceDoc(from, to);
+    const end = from + behind.text.length;
     this.view.dispatch({
-      changes: { from, to: range.to, insert: old },
-      effects: [write.of(null), before === null ? lift.of(id) : place.of({ id, take: before.take, from, to: from + old.length })],
+      changes: { from, to, insert: behind.text },
+      effects: [write.of(null), behind.take === null ? lift.of(id) : place.of({ id, take: behind.take, from, to: end }), this.#history.reconfigure([])],
       annotations: quiet,
     });
-    if (text === "" && before === null) return;
+    const kept = this.view.state.doc.eq(behind.state.doc) ? historyField.init(() => behind.state.field(historyField)) : [];
+    this.view.dispatch({ effects: this.#history.reconfigure([history(), kept]), annotations: quiet });
+    if (text === "" && behind.take === null) return;
     this.view.dispatch({
-      changes: { from, to: from + old.length, insert: text },
-      effects: place.of({ id, take: range.take, from, to: from + text.length }),
+      changes: { from, to: end, insert: text },
+      effects: place.of({ id, take, from, to: from + text.length }),
       annotations: [isolateHistory.of("full"), Transaction.userEvent.of("take.commit")],
       selection,
     });

@@ -64,7 +64,7 @@ const editor = new Editor(
       live.set({ standing: live.now.active === null ? "" : editor.textOf(live.now.active) });
       if (doc || passage !== null) stories.saveSoon();
     },
-    beforeUndo: () => void (live.now.work !== null && !live.now.work.repeating && act(writing.stop())),
+    stop: () => act(writing.stop()),
   },
   keymap.of([
     { key: "Mod-Enter", run: () => (act(writing.generate()), true) },

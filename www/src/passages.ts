@@ -12,6 +12,8 @@ export interface PassageRange {
 }
 
 const moved = (passage: PassageRange, changes: ChangeDesc): PassageRange => {
+  // The history may ask about a place in a longer text than the one that changes.
+  if (passage.to > changes.length) return passage;
   // What is typed at either end is the writer's: it stays outside.
   const from = changes.mapPos(passage.from, 1);
   return { ...passage, from, to: Math.max(from, changes.mapPos(passage.to, -1)) };

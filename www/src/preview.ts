@@ -86,7 +86,7 @@ export class Previewer {
     if (!isRun(take) || preview === null || preview.take !== take.id || table === null || isEdited(now)) return null;
     const { agree, parts } = preview.result ?? { agree: 0, parts: null };
     if (parts === null) return null;
-    return { passage: take.passage, stays: table.text(take.tokens.slice(0, agree)).length, instead: parts.at === "token" ? table.name(parts.now) : "?" };
+    return { passage: take.passage, stays: table.text(take.tokens.slice(0, agree)).length, instead: parts.at === "token" ? table.text([parts.now]) || table.name(parts.now) : "…?" };
   }
 }
 

@@ -102,10 +102,13 @@ const calls = {
   /** The first frames of the loaded take, in the form the server has them for other settings. */
   carry(take: string, agree: number, settings: Settings): Carried {
     const wanted = packageSettings(settings);
+    const needed = settings.temperature === 0 ? 1 : settings.top_k;
     const carried = framesOf(take)
       .slice(0, agree)
       .map((frame) => {
-        const again = Frame.forSettings(frame.step, frame.logits(wanted), wanted);
+        if (frame.maxTopK === needed) return { bytes: new Uint8Array(frame.encode()), checksum: frame.checksum };
+        // From all the frame holds, so that a narrower one knows that it leaves something out.
+        const again = Frame.forSettings(frame.step, frame.logits({ topK: frame.maxTopK ?? 0 }), wanted);
         try {
           return { bytes: new Uint8Array(again.encode()), checksum: again.checksum };
         } finally {

@@ -62,7 +62,11 @@ export class Stories {
     editor.open(story.text, story.passages, story.cursor);
     live.set({ ranges: editor.ranges });
     // The text may have been saved a moment before the last tokens were: a take that was being written has them all.
-    for (const take of takes) if (isRun(take) && take.status === "writing" && take.repeats === null && rangeOf(live.now, take.passage)?.take === take.id) editor.begin(take.passage, take.id, take.text, null);
+    for (const take of takes) {
+      if (!isRun(take) || take.status !== "writing" || rangeOf(live.now, take.passage)?.take !== take.id) continue;
+      editor.begin(take.passage, take.id, take.text, null, take.replaces);
+      editor.commit(take.passage);
+    }
     this.#opening = false;
     live.set({ active: editor.ranges.at(-1)?.id ?? null });
     await this.#list();

@@ -39,10 +39,13 @@ function say(verdict: Verdict, first: number, names: Names, words: { good: strin
       return { tone: "bad", short: "check refused", long: `${verdict.message} (${verdict.code})` };
     case "diverged": {
       const at = verdict.step - first + 1;
+      const { expected_token: expected, claimed_token: claimed } = verdict;
       const chose =
-        verdict.expected_token === null && verdict.claimed_token === null
-          ? ""
-          : ` The browser chose ${name(verdict.claimed_token)}, ${words.who} chose ${name(verdict.expected_token)}.`;
+        expected === claimed
+          ? expected === null
+            ? ""
+            : ` Both chose ${name(expected)}.`
+          : ` The browser chose ${name(claimed)}, ${words.who} chose ${name(expected)}.`;
       return { tone: "bad", short: `differs from token ${at}`, long: `Differs from token ${at}.${chose} ${because(verdict, name)}` };
     }
   }

@@ -99,6 +99,7 @@ export function settingsPanel(state: State, verbs: Verbs, refused: ReadonlyMap<s
   const seedOf = state.seed ?? (isRun(take) ? take.start.seed : "");
   const lost = lostPassages(state);
   return html`
+    <div class="panel">
     <div class="panel-head">
       <h2>Settings</h2>
       <button class="quiet only-phone" @click=${verbs.toggleSheet}>Close</button>
@@ -107,7 +108,6 @@ export function settingsPanel(state: State, verbs: Verbs, refused: ReadonlyMap<s
       const value = field.key === "seed" ? (state.preview?.seed ?? seedOf) : String(field.key === "length" ? state.length : state.settings[field.key]);
       return setting(field, value, verbs, refused.get(field.key), field.key === "seed" ? freshChoice(state, verbs) : nothing);
     })}
-    ${state.preview === null ? nothing : preview(state, verbs)}
     ${lost.length === 0
       ? nothing
       : html`<details class="lost">
@@ -116,6 +116,8 @@ export function settingsPanel(state: State, verbs: Verbs, refused: ReadonlyMap<s
             ${lost.map((one) => html`<li><span>${one.text.trim().slice(0, 80) || "(empty)"}</span> <button class="quiet" @click=${() => verbs.putBack(one.passage)}>Put back at the cursor</button></li>`)}
           </ul>
         </details>`}
+    </div>
+    ${state.preview === null ? nothing : preview(state, verbs)}
   `;
 }
 
@@ -154,11 +156,10 @@ function preview(state: State, verbs: Verbs): TemplateResult {
   const parts = shown.result?.parts ?? null;
   return html`
     <section class="preview" aria-label="Preview">
-      <p><b>Preview</b> seed ${shown.seed} · ${describeSettings(shown.settings)}</p>
-      <p data-preview>${sayPreview(shown, (token) => table?.name(token) ?? `token ${token}`)}</p>
+      <p data-preview><b>Preview.</b> ${sayPreview(shown, (token) => table?.name(token) ?? `token ${token}`)}</p>
       <p class="row">
         ${parts === null ? nothing : html`<button class="primary" ?disabled=${state.server !== "ready" || state.work !== null} title="A new take: what stays is here at once, the server is asked for the rest" @click=${verbs.goOn}>Continue from there</button>`}
-        <button class="quiet" title="Escape" @click=${verbs.closePreview}>Close preview</button>
+        <button class="quiet" title="Close the preview (Escape); the settings stay for the next take" @click=${verbs.closePreview}>Close</button>
       </p>
       ${parts !== null && state.server !== "ready" ? html`<p><small>The server is needed for what follows; it cannot be reached now.</small></p>` : nothing}
     </section>
@@ -255,10 +256,22 @@ function runLine(state: State, take: RunTake, writing: boolean, verbs: Verbs): T
   `;
 }
 
+const closeMenu = (event: Event): void => (event.currentTarget as HTMLElement).closest("details")?.removeAttribute("open");
+const leaveMenu = (event: FocusEvent): void => {
+  const details = event.currentTarget as HTMLDetailsElement;
+  if (!(event.relatedTarget instanceof Node && details.contains(event.relatedTarget))) details.open = false;
+};
+const escapeMenu = (event: KeyboardEvent): void => {
+  if (event.key !== "Escape") return;
+  event.stopPropagation();
+  closeMenu(event);
+  (event.currentTarget as HTMLElement).querySelector("summary")?.focus();
+};
+
 function more(state: State, take: RunTake, verbs: Verbs): TemplateResult {
-  return html`<details class="more">
+  return html`<details class="more" @focusout=${leaveMenu} @keydown=${escapeMenu}>
     <summary title="Replay, record, test vector">More</summary>
-    <div class="menu">
+    <div class="menu" @click=${closeMenu}>
       <button class="quiet" title="Computes the take again in this browser, from what it keeps; no server needed (${keys.replay})" @click=${() => verbs.replay(take)}>Replay here</button>
       ${take.verdict === null && take.run !== null ? html`<button class="quiet" ?disabled=${state.server !== "ready"} title="Has the server recompute it" @click=${() => verbs.verify(take)}>Verify</button>` : nothing}
       <button class="quiet" title="Puts this take's settings and seed into the settings panel" @click=${() => verbs.useSettings(take)}>Use its settings</button>

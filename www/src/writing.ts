@@ -95,13 +95,11 @@ export class Writing {
   /** Goes on with a run that was cut short, from the first token that is not here yet. */
   async resume(take: RunTake): Promise<void> {
     await this.#guard(null, async () => {
-      let before = take.replaces;
       if (take.repeats === null) {
-        const hand = await this.#keepHand(take.passage);
-        before = hand ?? before;
+        await this.#keepHand(take.passage);
         this.page.editor.begin(take.passage, take.id, take.text, null);
       }
-      await this.#follow(take, before);
+      await this.#follow(take);
     });
   }
 
@@ -194,11 +192,11 @@ export class Writing {
       live.set({ active: passage });
       editor.begin(passage, take.id, take.text, at);
     }
-    await this.#follow(take, before);
+    await this.#follow(take);
   }
 
   /** Takes the run's frames as they come and samples a token from each, until the end or until the connection breaks. */
-  async #follow(first: RunTake, before: { text: string; take: string } | null): Promise<void> {
+  async #follow(first: RunTake): Promise<void> {
     const { live, editor, store, sampler, announce } = this.page;
     const { table } = live.now;
     if (table === null || first.run === null) throw new ApiError("unreachable", "The model's tokens are not known yet.");
@@ -241,7 +239,7 @@ export class Writing {
       }
     } finally {
       void sampler.forget(take.id);
-      if (take.repeats === null) editor.commit(take.passage, before);
+      if (take.repeats === null) editor.commit(take.passage);
       sentences.end();
     }
     if (take.status !== "done") return;
