@@ -18,3 +18,8 @@ pub use core::logits::Logit;
 pub use core::sample::{sample, sample_token};
 pub use core::settings::{Settings, Temperature, TopK, TopP};
 pub use core::splitmix::{draw, streams, uniform};
+
+/// The examples of the README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
