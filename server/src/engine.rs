@@ -26,7 +26,7 @@ pub struct Options {
     pub runs: usize,
     /// Contexts after a prompt that are kept, so that the same prompt need not be read again.
     pub prefills: usize,
-    /// A pause before every step, for tests and for watching.
+    /// A pause before every new token, for tests and for watching.
     pub delay: Duration,
 }
 
@@ -243,9 +243,6 @@ impl Engine {
         let Some(mut active) = self.turns.pop_front() else {
             return;
         };
-        if !self.options.delay.is_zero() {
-            std::thread::sleep(self.options.delay);
-        }
         // A panic in a model's arithmetic costs its run this try, not the other runs theirs. Nothing of the run
         // survives here, and the store has only whole steps.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.step(&mut active)))
@@ -265,6 +262,9 @@ impl Engine {
             self.store.set_status(&active.id, Status::Finished, Some("length"))?;
             self.hub.ring(&active.id);
             return Ok(Turn::Over);
+        }
+        if !self.options.delay.is_zero() && (position == active.start || active.fed + 1 >= position) {
+            std::thread::sleep(self.options.delay);
         }
         let logits = self.advance(active)?;
         let at = active.fed;
@@ -340,7 +340,13 @@ impl Active {
 /// only earlier: a fork shares what was computed and never writes to it.
 struct Prefills {
     most: usize,
-    kept: VecDeque<(Vec<u32>, Box<dyn Session>, Vec<f32>)>,
+    kept: VecDeque<Prefill>,
+}
+
+struct Prefill {
+    prompt: Vec<u32>,
+    session: Box<dyn Session>,
+    logits: Vec<f32>,
 }
 
 impl Prefills {
@@ -349,20 +355,17 @@ impl Prefills {
     }
 
     fn get(&mut self, model: &dyn LanguageModel, prompt: &[u32]) -> Result<(Box<dyn Session>, Vec<f32>), ModelError> {
-        let entry = match self.kept.iter().position(|(kept, ..)| kept == prompt) {
-            Some(at) => self.kept.remove(at),
-            None => None,
-        };
-        let entry = match entry {
-            Some(entry) => entry,
+        let known = self.kept.iter().position(|kept| kept.prompt == prompt).and_then(|at| self.kept.remove(at));
+        let prefill = match known {
+            Some(prefill) => prefill,
             None => {
                 let mut session = model.open();
                 let logits = session.prefill(prompt)?;
-                (prompt.to_vec(), session, logits)
+                Prefill { prompt: prompt.to_vec(), session, logits }
             }
         };
-        let taken = (entry.1.fork(), entry.2.clone());
-        self.kept.push_front(entry);
+        let taken = (prefill.session.fork(), prefill.logits.clone());
+        self.kept.push_front(prefill);
         self.kept.truncate(self.most);
         Ok(taken)
     }

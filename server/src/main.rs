@@ -58,7 +58,7 @@ struct Flags {
     /// Prompts whose contexts are kept in memory, so that the same prompt starts at once.
     #[arg(long, value_name = "N", default_value_t = 4)]
     kept_prompts: usize,
-    /// Pause before every step, to watch or to test.
+    /// Pause before every new token, to watch or to test.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     step_delay_ms: u64,
     /// What goes to the log on stderr: error, warn, info, debug or trace.

@@ -277,9 +277,12 @@ async fn resume(State(app): Shared, Path(id): Path<String>) -> Answer {
     let key = id.clone();
     let admission = app.with_store(move |store| store.reopen(&key, room)).await?.map_err(from_store)?;
     if let Some(admission) = admission {
-        app.engine.start(&admitted(&app, admission, needed)?);
-        app.hub.ring(&id);
+        admitted(&app, admission, needed)?;
     }
+    // Also where the store says it is running already: the engine may have lost it when the disk was full, and one it
+    // has it does not take twice.
+    app.engine.start(&id);
+    app.hub.ring(&id);
     let run = load(&app, &id).await?;
     show(&app, &run).await
 }

@@ -1,0 +1,8 @@
+//! The server as it is run: a child process, spoken to over HTTP, killed and started again.
+
+mod api;
+mod limits;
+mod real_model;
+mod restart;
+mod site;
+mod support;

@@ -1,0 +1,135 @@
+//! The same promises with a real model. They need its file: QUILLMATE_MODEL says where it is.
+
+use std::path::Path;
+
+use quillmate_server::model::smollm2::{Progress, SHA256, SmolLm2};
+use quillmate_server::model::{LanguageModel, Session};
+use serde::Deserialize;
+use serde_json::json;
+use tempfile::tempdir;
+
+use crate::support::{Server, model_file, request, sample};
+
+const STORY: &str = "The lighthouse keeper had not seen a ship in eleven days. On the twelfth, ";
+
+fn load(path: &Path) -> SmolLm2 {
+    SmolLm2::load(path, SHA256, &Progress::default()).unwrap()
+}
+
+fn bits(row: &[f32]) -> Vec<u32> {
+    row.iter().map(|logit| logit.to_bits()).collect()
+}
+
+#[derive(Deserialize)]
+struct Encodings {
+    cases: Vec<Encoding>,
+}
+
+#[derive(Deserialize)]
+struct Encoding {
+    text: String,
+    tokens: Vec<u32>,
+}
+
+#[test]
+fn texts_become_the_tokens_the_model_was_trained_on() {
+    let Some(path) = model_file() else { return };
+    let model = load(&path);
+    // Made by an implementation of its own; the file says how.
+    let known: Encodings = serde_json::from_str(include_str!("vectors/tokenizer_smollm2.json")).unwrap();
+    assert!(known.cases.len() >= 20);
+    for case in known.cases {
+        assert_eq!(model.encode(&case.text).unwrap(), case.tokens, "{:?}", case.text);
+        assert_eq!(quillmate_server::text::text(model.tokens(), &case.tokens), case.text);
+    }
+    // Special tokens have no bytes and are not found in texts.
+    assert_eq!(model.end_tokens(), [0, 2]);
+    assert_eq!(model.tokens().get(2), b"");
+    assert!(model.encode("<|im_end|>").unwrap().iter().all(|&id| id > 16));
+    // The vocabulary lacks a few bytes; a text with one is refused by the character, not quietly shortened.
+    let refusal = model.encode("before\u{4}after").unwrap_err();
+    assert_eq!(refusal.code(), "text_not_encodable");
+    assert!(refusal.to_string().contains("\\u{4}"), "{refusal}");
+}
+
+#[test]
+fn a_session_gives_the_same_bits_however_it_came_to_be() {
+    let Some(path) = model_file() else { return };
+    let model = load(&path);
+    let prompt = model.encode(STORY).unwrap();
+    let fed = [665, 436, 253, 3261, 30];
+    let straight = |session: &mut dyn Session| {
+        let mut rows = vec![bits(&session.prefill(&prompt).unwrap())];
+        rows.extend(fed.iter().map(|&token| bits(&session.feed(token).unwrap())));
+        rows
+    };
+    let mut first = model.open();
+    let rows = straight(&mut *first);
+    // Once more in a used session: nothing of before is left.
+    assert_eq!(straight(&mut *first), rows);
+    // In a fork of a prefill, with another fork going elsewhere in between.
+    let mut kept = model.open();
+    kept.prefill(&prompt).unwrap();
+    let (mut left, mut right) = (kept.fork(), kept.fork());
+    for (at, &token) in fed.iter().enumerate() {
+        right.feed(1000 + token).unwrap();
+        assert_eq!(bits(&left.feed(token).unwrap()), rows[at + 1]);
+    }
+    // Another model loaded from the same file.
+    assert_eq!(straight(&mut *load(&path).open()), rows);
+    // The schedule matters, which is why there is one: the same context in one pass has other low bits.
+    let together = [&prompt[..], &fed].concat();
+    assert_ne!(bits(&model.open().prefill(&together).unwrap()), rows[fed.len()]);
+    // Too long or empty is an error, never a panic.
+    assert!(model.open().prefill(&[]).is_err());
+    assert!(model.open().prefill(&[49_152]).is_err());
+    assert!(model.open().prefill(&vec![1; 4097]).is_err());
+}
+
+#[test]
+fn a_story_survives_sigkill_and_company() {
+    let Some(path) = model_file() else { return };
+    let path = path.to_str().unwrap();
+    let asked = request(STORY, 41, 24);
+    let data = tempdir().unwrap();
+    let server = Server::start(data.path(), path, &["--kept-prompts", "0"]);
+    let alone = server.write(&asked);
+    assert_eq!(server.write(&asked), alone, "without a kept context");
+    drop(server);
+
+    let data = tempdir().unwrap();
+    let server = Server::start(data.path(), path, &[]);
+    let id = server.begin(&asked);
+    let beside = [server.begin(&request("Once upon a time", 1, 24)), server.begin(&asked)];
+    let mut watching = server.watch(&id, 0);
+    let shown: Vec<_> = (0..7).map(|_| watching.frame()).collect();
+    server.kill();
+    let server = Server::start(data.path(), path, &[]);
+    assert!(server.tokens(&id).len() >= 7);
+    assert_eq!(server.written(&id), alone, "killed and started again, beside two others");
+    assert_eq!(server.written(&beside[1]), alone, "from a kept context");
+    assert_eq!(shown, alone.frames[..7]);
+    // Every token can be recomputed from what was sent.
+    let here = sample(&server.run(&id)["start"], &alone.frames);
+    assert_eq!(here.tokens(), alone.tokens);
+    let claim = json!({"tokens": here.tokens(), "state": here.state()});
+    assert_eq!(server.post(&format!("/api/runs/{id}/verify"), &claim).1["verdict"], "match");
+}
+
+#[test]
+fn a_run_of_another_model_is_shown_and_left_alone() {
+    let Some(path) = model_file() else { return };
+    let data = tempdir().unwrap();
+    let server = Server::tiny(data.path(), &["--step-delay-ms", "20"]);
+    let id = server.begin(&request("The sea", 3, 80));
+    server.watch(&id, 0).frame();
+    server.kill();
+    let server = Server::start(data.path(), path.to_str().unwrap(), &[]);
+    let run = server.run(&id);
+    assert_eq!((&run["status"], &run["reason"]), (&json!("failed"), &json!("model_mismatch")));
+    // Its text is its own tokenizer's.
+    assert!(!run["text"].as_str().unwrap().is_empty());
+    assert_eq!(server.post_text(&format!("/api/runs/{id}/resume"), "", "").1["error"]["code"], "model_mismatch");
+    drop(server);
+    assert!(!Server::tiny(data.path(), &[]).written(&id).text.is_empty());
+}
