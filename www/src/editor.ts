@@ -101,6 +101,7 @@ export class Editor {
   readonly #history = new Compartment();
   /** While a passage is written: the text as it is without what is being written, with its history. */
   #behind: { state: EditorState; text: string; take: string | null } | null = null;
+  #hushed = false;
 
   constructor(
     host: HTMLElement,
@@ -148,6 +149,7 @@ export class Editor {
         }),
         EditorView.updateListener.of((update) => {
           for (const tr of update.transactions) this.#follow(tr);
+          if (this.#hushed) return;
           if (!update.docChanged && !update.selectionSet && update.startState.field(passages) === update.state.field(passages)) return;
           const typed = update.transactions.some((tr) => tr.isUserEvent("input") || tr.isUserEvent("delete") || tr.isUserEvent("undo") || tr.isUserEvent("redo"));
           const touched = update.selectionSet || typed ? passageAt(update.state, update.state.selection.main.head) : undefined;
@@ -273,7 +275,13 @@ export class Editor {
       this.view.dispatch({ effects: write.of(null), annotations: quiet });
       return;
     }
-    const { from, to, take } = range;
+    this.#hushed = true;
+    this.#enter(range, behind);
+    this.#hushed = false;
+    this.events.changed({ doc: true, typed: false, passage: null });
+  }
+
+  #enter({ id, from, to, take }: PassageRange, behind: { state: EditorState; text: string; take: string | null }): void {
     const { selection } = this.view.state;
     const text = this.view.state.sliceDoc(from, to);
     const end = from + behind.text.length;

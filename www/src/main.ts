@@ -62,7 +62,7 @@ const editor = new Editor(
       live.set({ ranges: editor.ranges, ...(passage === null ? {} : { active: passage }), ...(typed || (passage !== null && passage !== state.active) ? { preview: null } : {}) });
       if (rangeOf(live.now, live.now.active) === undefined) live.set({ active: null });
       live.set({ standing: live.now.active === null ? "" : editor.textOf(live.now.active) });
-      if (doc || passage !== null) stories.saveSoon();
+      if (doc || passage !== null) void stories.changed();
     },
     stop: () => act(writing.stop()),
   },
@@ -108,7 +108,7 @@ const verbs: view.Verbs = {
   useSettings(take) {
     refused.clear();
     live.set({ settings: take.start.settings, seed: take.start.seed, length: take.length, preview: null });
-    stories.saveSoon();
+    void stories.changed();
   },
   saveRecord: (take) => act(page.store.frames(take.id).then((frames) => offer(fileName(take), JSON.stringify(toRecord(take, frames))))),
   copyVector: (take) => act(page.store.frames(take.id).then((frames) => copy(toVector(take, frames), "The take is copied as a test vector."))),
@@ -118,7 +118,7 @@ const verbs: view.Verbs = {
     const take = activeTake(live.now);
     refused.delete("seed");
     live.set({ seed: live.now.seed === null ? (isRun(take) ? take.start.seed : "0") : null });
-    stories.saveSoon();
+    void stories.changed();
   },
   goOn: () => act(previewer.goOn()),
   closePreview: () => previewer.close(),
@@ -146,7 +146,7 @@ function setSetting(key: (typeof fields)[number]["key"], typed: string): void {
   if (key === "seed") live.set({ seed: typed.trim() === "" ? null : typed.trim() });
   else if (key === "length") live.set({ length: Number(typed) });
   else live.set({ settings: { ...live.now.settings, [key]: Number(typed) } });
-  stories.saveSoon();
+  void stories.changed();
   if (key !== "length") act(previewer.update(live.now.settings, live.now.seed));
 }
 

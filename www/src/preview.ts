@@ -21,7 +21,7 @@ export class Previewer {
     const take = activeTake(live.now);
     if (!isRun(take) || live.now.work !== null || take.tokens.length === 0) return;
     const before = live.now.preview?.take === take.id ? live.now.preview.result : null;
-    live.set({ preview: { take: take.id, settings, seed: seed ?? take.start.seed, result: before } });
+    live.set({ preview: { take: take.id, settings, seed: seed ?? take.start.seed, result: before, answered: live.now.preview?.answered ?? "" } });
     this.#again = true;
     if (this.#busy) return;
     this.#busy = true;
@@ -47,7 +47,7 @@ export class Previewer {
     const result = await sampler.agreement(take.id, take.start, take.tokens, asked.seed, asked.settings);
     const now = live.now.preview;
     // A preview that was closed in the meantime stays closed.
-    if (now !== null && now.take === asked.take) live.set({ preview: { ...now, result } });
+    if (now !== null && now.take === asked.take) live.set({ preview: { ...now, result, answered: asked.seed } });
   }
 
   async #load(take: RunTake): Promise<void> {

@@ -22,8 +22,10 @@ export interface Preview {
   take: string;
   seed: string;
   settings: Settings;
-  /** Null while it is computed. */
+  /** Null while the first answer is computed; then the latest there is, */
   result: Agreement | null;
+  /** which was for this seed. */
+  answered: string;
 }
 
 export interface Notice {

@@ -46,7 +46,13 @@ export class Store {
   stories = async (): Promise<Story[]> => (await this.db.getAll("stories")).toSorted((a, b) => b.changed - a.changed);
   takesOf = (story: string): Promise<Take[]> => this.db.getAllFromIndex("takes", "story", story);
 
-  saveStory = (story: Story): Promise<unknown> => kept(this.db.put("stories", story));
+  /** Committed at once, without waiting for an answer: a page that is being closed gets none. */
+  saveStory(story: Story): Promise<unknown> {
+    const all = this.db.transaction("stories", "readwrite");
+    const put = all.store.put(story);
+    all.commit();
+    return kept(Promise.all([put, all.done]));
+  }
   saveTake = (take: Take): Promise<unknown> => kept(this.db.put("takes", take));
 
   /** A take and the frames it has so far, together or not at all. */

@@ -1,5 +1,5 @@
 // Stories: opened in one tab at a time, saved by themselves, never deleted.
-import { newId, type Page, tell } from "./page";
+import { complain, newId, type Page, tell } from "./page";
 import { usual } from "./settings";
 import { rangeOf } from "./state";
 import { isRun } from "./takes";
@@ -10,11 +10,11 @@ export const OPENING = `The letter arrived on a Tuesday, three years after the m
 Marta turned it over in her hands. The stamp was new, the ink still dark, and when she held it to the window she could see that`;
 
 const TAB = "quillmate-story";
-const SAVE_MS = 300;
 
 export class Stories {
   #release: (() => void) | null = null;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #saving = false;
+  #changed = false;
   #opening = false;
 
   constructor(private readonly page: Page) {
@@ -72,20 +72,29 @@ export class Stories {
     await this.#list();
   }
 
-  /** Soon, and again only after the next change. */
-  saveSoon(): void {
-    if (this.#opening) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.save(), SAVE_MS);
+  /** Every change is saved at once; those that come while a save is under way, together after it. */
+  async changed(): Promise<void> {
+    this.#changed = true;
+    if (this.#saving || this.#opening) return;
+    this.#saving = true;
+    try {
+      while (this.#changed) await this.save();
+    } catch (error) {
+      complain(this.page, error);
+    } finally {
+      this.#saving = false;
+    }
   }
 
   async save(): Promise<void> {
-    clearTimeout(this.#timer);
     const { live, editor, store } = this.page;
-    const { story, settings, length, seed } = live.now;
+    const { story, settings, length, seed, stories } = live.now;
+    this.#changed = false;
     if (story === "" || this.#opening) return;
-    await store.saveStory({ id: story, text: editor.text, passages: [...editor.ranges], settings, length, seed, cursor: editor.cursor, changed: Date.now() });
-    await this.#list();
+    const { text } = editor;
+    const title = titleOf(text);
+    if (stories.some((one) => one.id === story && one.title !== title)) live.set({ stories: stories.map((one) => (one.id === story ? { id: story, title } : one)) });
+    await store.saveStory({ id: story, text, passages: [...editor.ranges], settings, length, seed, cursor: editor.cursor, changed: Date.now() });
   }
 
   async #list(): Promise<void> {

@@ -155,7 +155,7 @@ function preview(state: State, verbs: Verbs): TemplateResult {
   if (shown === null) return html``;
   const parts = shown.result?.parts ?? null;
   return html`
-    <section class="preview" aria-label="Preview">
+    <section class="preview" aria-label="Preview" data-preview-of=${shown.result === null ? "" : shown.answered}>
       <p data-preview><b>Preview.</b> ${sayPreview(shown, (token) => table?.name(token) ?? `token ${token}`)}</p>
       <p class="row">
         ${parts === null ? nothing : html`<button class="primary" ?disabled=${state.server !== "ready" || state.work !== null} title="A new take: what stays is here at once, the server is asked for the rest" @click=${verbs.goOn}>Continue from there</button>`}
@@ -313,7 +313,7 @@ export function switcher(state: State, passage: string, verbs: Verbs): TemplateR
   const name = `Take ${at + 1} of ${takes.length}`;
   return html`<span class="switch" role="group" aria-label=${name}
     ><button class="quiet" aria-label="Previous take" title="Previous take" @mousedown=${stay} @click=${() => step(-1)}>‹</button
-    ><button class="quiet" aria-label="${name}, show more" title=${name} @mousedown=${stay} @click=${() => verbs.activate(passage)}>${at + 1}/${takes.length}</button
+    ><button class="quiet" aria-label="${at + 1}/${takes.length}: ${name.toLowerCase()}, show more" title="${name}; click for all about it" @mousedown=${stay} @click=${() => verbs.activate(passage)}>${at + 1}/${takes.length}</button
     ><button class="quiet" aria-label="Next take" title="Next take" @mousedown=${stay} @click=${() => step(1)}>›</button></span
   >`;
 }

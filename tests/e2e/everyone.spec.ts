@@ -1,0 +1,125 @@
+// For everyone: assistive technology, keyboards, phones, dark rooms.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { type Page } from "@playwright/test";
+import { Desk, expect, test } from "./desk";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+interface Found {
+  violations: { id: string; help: string; nodes: { target: unknown; failureSummary?: string }[] }[];
+}
+
+async function sound(page: Page): Promise<void> {
+  await page.evaluate(axe);
+  const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as Found;
+  expect(found.violations.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.map(({ target, failureSummary }) => `${JSON.stringify(target)} ${failureSummary ?? ""}`).join("\n")}`)).toEqual([]);
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  test(`no accessibility violations in any state, ${colorScheme}`, async ({ browser, server }) => {
+    const context = await browser.newContext({ colorScheme });
+    const desk = await Desk.open(context, server.url);
+    await sound(desk.page);
+    await desk.set({ Length: "8" });
+    await desk.generate();
+    await desk.verified();
+    await desk.page.keyboard.press("Alt+n");
+    await expect(desk.line()).toContainText("take 2 of 2");
+    await desk.verified();
+    await desk.more("Replay here");
+    await sound(desk.page);
+    await desk.set({ Seed: "3" });
+    await expect(desk.page.locator("[data-preview]")).toBeVisible();
+    await desk.set({ Temperature: "warm" });
+    await sound(desk.page);
+    await desk.button("Stories").click();
+    await sound(desk.page);
+    // A second passage, so that the first shows its small switch; and an error.
+    await desk.page.keyboard.press("Escape");
+    await desk.set({ Temperature: "0.8" });
+    await desk.generate();
+    await desk.verified();
+    await expect(desk.page.locator(".switch")).toBeVisible();
+    await context.setOffline(true);
+    await expect(desk.page.locator(".server")).toContainText("Offline");
+    await sound(desk.page);
+    await context.close();
+  });
+}
+
+test("on a phone nothing is wider than the screen, and the settings are a sheet below the text", async ({ browser, server }) => {
+  const context = await browser.newContext({ viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true });
+  const desk = await Desk.open(context, server.url);
+  const fits = (): Promise<boolean> => desk.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+  expect(await fits()).toBe(true);
+  await expect(desk.page.getByLabel("Temperature", { exact: true })).toBeHidden();
+  await desk.page.locator("#generate").tap();
+  await desk.verified();
+  expect(await fits()).toBe(true);
+  await desk.page.locator("#bar").getByRole("button", { name: "Settings" }).tap();
+  await desk.set({ Seed: "77" });
+  await expect(desk.page.locator("[data-preview]")).toBeInViewport();
+  await expect(desk.page.locator(".qm-instead")).toBeInViewport();
+  await expect(desk.button("Continue from there")).toBeInViewport();
+  expect(await fits()).toBe(true);
+  await sound(desk.page);
+  await context.close();
+});
+
+test("with the keyboard alone: generate, step through takes, set, preview, copy the seed, and the focus stays", async ({ context, server }) => {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const desk = await Desk.open(context, server.url);
+  const focused = (): Promise<string | null> => desk.page.evaluate(() => document.activeElement?.shadowRoot?.activeElement?.getAttribute("aria-label") ?? document.activeElement?.id ?? null);
+  expect(await focused()).toBe("Your story");
+  await desk.page.keyboard.press("Alt+s");
+  await expect.poll(focused).toBe("set-temperature");
+  await desk.page.keyboard.press("Control+a");
+  await desk.page.keyboard.type("0.9");
+  await desk.page.keyboard.press("Control+Enter");
+  await desk.verified();
+  expect(await focused()).toBe("set-temperature");
+  await desk.page.keyboard.press("Alt+n");
+  await expect(desk.line()).toContainText("take 2 of 2");
+  await desk.verified();
+  expect(await focused()).toBe("set-temperature");
+  await desk.page.keyboard.press("Alt+,");
+  await expect(desk.line()).toContainText("take 1 of 2");
+
+  // Buttons under the text keep the focus when what is around them is drawn anew.
+  await desk.button("Take 2").focus();
+  await desk.page.keyboard.press("Enter");
+  await expect(desk.line()).toContainText("take 2 of 2");
+  expect(await focused()).toBe("Take 2");
+  const seed = desk.line().getByRole("button", { name: /^seed / });
+  await seed.focus();
+  await desk.page.keyboard.press("Enter");
+  const copied = await desk.page.evaluate(() => navigator.clipboard.readText());
+  await expect(seed).toHaveText(`seed ${copied}`);
+});
+
+test("a screen reader hears sentences, not letters, and the end", async ({ context, server }) => {
+  const desk = await Desk.open(context, server.url);
+  const said = desk.page.getByRole("status");
+  await desk.set({ Length: "20" });
+  await desk.generate();
+  await desk.verified();
+  await expect(said).toContainText("Writing.");
+  await expect(said).toContainText("Done: 20 tokens, verified.");
+  expect(await said.locator("p").count()).toBeLessThan(9);
+});
+
+test("errors say what to do: nothing before the cursor, and a server that is not there", async ({ context, server }) => {
+  const desk = await Desk.open(context, server.url);
+  await desk.replaceAll("");
+  await desk.page.keyboard.press("Control+a");
+  await desk.page.keyboard.press("Delete");
+  await desk.page.keyboard.press("Control+Enter");
+  await expect(desk.page.locator(".notice")).toContainText("nothing before the cursor");
+  await expect(desk.page.locator(".notice")).toContainText("prompt_empty");
+  await desk.page.keyboard.type("A beginning");
+  await desk.page.route("**/api/**", (route) => route.abort());
+  await desk.page.keyboard.press("Control+Enter");
+  await expect(desk.page.locator(".notice")).toContainText("cannot be reached");
+  expect(await desk.text()).toBe("A beginning");
+});
