@@ -34,7 +34,9 @@ export class Desk {
 
   /** Generate can be pressed: nothing is being written, and the server is there. */
   async idle(): Promise<void> {
-    await expect(this.page.locator("#generate")).toBeEnabled({ timeout: 120_000 });
+    await expect(this.page.locator("#generate")).toBeEnabled({
+      timeout: 120_000,
+    });
   }
 
   async set(settings: Partial<Record<"Temperature" | "Top-k" | "Top-p" | "Seed" | "Length", string>>): Promise<void> {
@@ -79,7 +81,12 @@ export class Desk {
 }
 
 /** What a seed gives, written without any disturbance in a browser of its own. */
-export async function reference(browser: Browser, url: string, settings: Parameters<Desk["set"]>[0], text?: string): Promise<string> {
+export async function reference(
+  browser: Browser,
+  url: string,
+  settings: Parameters<Desk["set"]>[0],
+  text?: string,
+): Promise<string> {
   const context = await browser.newContext();
   const desk = await Desk.open(context, url);
   if (text !== undefined) await desk.replaceAll(text);

@@ -7,13 +7,22 @@ import { Desk, expect, test } from "./desk";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 interface Found {
-  violations: { id: string; help: string; nodes: { target: unknown; failureSummary?: string }[] }[];
+  violations: {
+    id: string;
+    help: string;
+    nodes: { target: unknown; failureSummary?: string }[];
+  }[];
 }
 
 async function sound(page: Page): Promise<void> {
   await page.evaluate(axe);
   const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as Found;
-  expect(found.violations.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.map(({ target, failureSummary }) => `${JSON.stringify(target)} ${failureSummary ?? ""}`).join("\n")}`)).toEqual([]);
+  expect(
+    found.violations.map(
+      ({ id, help, nodes }) =>
+        `${id}: ${help}\n${nodes.map(({ target, failureSummary }) => `${JSON.stringify(target)} ${failureSummary ?? ""}`).join("\n")}`,
+    ),
+  ).toEqual([]);
 }
 
 for (const colorScheme of ["light", "dark"] as const) {
@@ -49,7 +58,11 @@ for (const colorScheme of ["light", "dark"] as const) {
 }
 
 test("on a phone nothing is wider than the screen, and the settings are a sheet below the text", async ({ browser, server }) => {
-  const context = await browser.newContext({ viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true });
+  const context = await browser.newContext({
+    viewport: { width: 390, height: 780 },
+    hasTouch: true,
+    isMobile: true,
+  });
   const desk = await Desk.open(context, server.url);
   const fits = (): Promise<boolean> => desk.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
   expect(await fits()).toBe(true);
@@ -57,7 +70,7 @@ test("on a phone nothing is wider than the screen, and the settings are a sheet 
   await desk.page.locator("#generate").tap();
   await desk.verified();
   expect(await fits()).toBe(true);
-  await desk.page.locator("#bar").getByRole("button", { name: "Settings" }).tap();
+  await desk.button("Settings").tap();
   await desk.set({ Seed: "77" });
   await expect(desk.page.locator("[data-preview]")).toBeInViewport();
   await expect(desk.page.locator(".qm-instead")).toBeInViewport();
@@ -67,10 +80,16 @@ test("on a phone nothing is wider than the screen, and the settings are a sheet 
   await context.close();
 });
 
-test("with the keyboard alone: generate, step through takes, set, preview, copy the seed, and the focus stays", async ({ context, server }) => {
+test("with the keyboard alone: generate, step through takes, set, preview, copy the seed, and the focus stays", async ({
+  context,
+  server,
+}) => {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const desk = await Desk.open(context, server.url);
-  const focused = (): Promise<string | null> => desk.page.evaluate(() => document.activeElement?.shadowRoot?.activeElement?.getAttribute("aria-label") ?? document.activeElement?.id ?? null);
+  const focused = (): Promise<string | null> =>
+    desk.page.evaluate(
+      () => document.activeElement?.shadowRoot?.activeElement?.getAttribute("aria-label") ?? document.activeElement?.id ?? null,
+    );
   expect(await focused()).toBe("Your story");
   await desk.page.keyboard.press("Alt+s");
   await expect.poll(focused).toBe("set-temperature");

@@ -31,7 +31,11 @@ test("same seed twice: the same text in two browsers, and again on Regenerate", 
   await expect(desk.line()).toContainText("take 1 of 1");
 });
 
-test("the server is killed in mid-run and started again: nothing shown is lost, and the text ends the same", async ({ browser, context, slow }) => {
+test("the server is killed in mid-run and started again: nothing shown is lost, and the text ends the same", async ({
+  browser,
+  context,
+  slow,
+}) => {
   const settings = { Seed: "7", Length: "24" };
   const expected = await reference(browser, slow.url, settings);
 
@@ -69,9 +73,18 @@ test("the server is killed after a run: Regenerate gives the same text from the 
 
 test("three tabs write at once, and none changes another's words", async ({ browser, context, server }) => {
   const orders = [
-    { settings: { Seed: "1", Length: "40" }, text: "The ferry left without its captain, and nobody on the quay" },
-    { settings: { Seed: "2", Length: "40", "Top-p": "1" }, text: "“You are late,” said the clockmaker." },
-    { settings: { Seed: "3", Length: "40", Temperature: "1.3" }, text: "Snow had fallen on the orchard for three days when" },
+    {
+      settings: { Seed: "1", Length: "40" },
+      text: "The ferry left without its captain, and nobody on the quay",
+    },
+    {
+      settings: { Seed: "2", Length: "40", "Top-p": "1" },
+      text: "“You are late,” said the clockmaker.",
+    },
+    {
+      settings: { Seed: "3", Length: "40", Temperature: "1.3" },
+      text: "Snow had fallen on the orchard for three days when",
+    },
   ];
   const desks = [];
   for (const { settings, text } of orders) {
@@ -84,10 +97,15 @@ test("three tabs write at once, and none changes another's words", async ({ brow
   await Promise.all(desks.map((desk) => desk.button("Generate Ctrl+Enter").click()));
   await Promise.all(desks.map((desk) => desk.verified()));
   const together = await Promise.all(desks.map((desk) => desk.text()));
-  for (const [i, { settings, text }] of orders.entries()) expect(await reference(browser, server.url, settings, text)).toBe(together[i]);
+  for (const [i, { settings, text }] of orders.entries())
+    expect(await reference(browser, server.url, settings, text)).toBe(together[i]);
 });
 
-test("the page is reloaded at token 7: it goes on by itself, from there, to the same text", async ({ browser, context, slow }) => {
+test("the page is reloaded at token 7: it goes on by itself, from there, to the same text", async ({
+  browser,
+  context,
+  slow,
+}) => {
   const settings = { Seed: "99", Length: "20" };
   const expected = await reference(browser, slow.url, settings);
   const desk = await Desk.open(context, slow.url);

@@ -8,7 +8,8 @@ import { join, resolve } from "node:path";
 
 function needed(name: string): string {
   const path = process.env[name];
-  if (path === undefined || !existsSync(path)) throw new Error(`${name} must name a file that is there; it is ${path ?? "not set"}.`);
+  if (path === undefined || !existsSync(path))
+    throw new Error(`${name} must name a file that is there; it is ${path ?? "not set"}.`);
   return path;
 }
 
@@ -37,8 +38,21 @@ export class Server {
 
   /** Starts, or starts again with the same data. */
   async start(): Promise<void> {
-    const flags = ["--model", needed("QUILLMATE_MODEL"), "--port", String(this.port), "--data", this.data, "--www", www, "--step-delay-ms", String(this.stepDelay)];
-    const child = spawn(needed("QUILLMATE_SERVER"), flags, { stdio: ["ignore", "pipe", "pipe"] });
+    const flags = [
+      "--model",
+      needed("QUILLMATE_MODEL"),
+      "--port",
+      String(this.port),
+      "--data",
+      this.data,
+      "--www",
+      www,
+      "--step-delay-ms",
+      String(this.stepDelay),
+    ];
+    const child = spawn(needed("QUILLMATE_SERVER"), flags, {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     this.#process = child;
     for (const output of [child.stdout, child.stderr]) output.on("data", (piece: Buffer) => (this.#log += piece.toString()));
     for (;;) {

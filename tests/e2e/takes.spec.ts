@@ -90,7 +90,11 @@ test("offline: a take is recomputed from what the browser keeps, and takes can b
   expect(await desk.text()).toBe(text);
 });
 
-test("preview of another seed, from stored frames alone; then its continuation from the token where it parts", async ({ browser, context, server }) => {
+test("preview of another seed, from stored frames alone; then its continuation from the token where it parts", async ({
+  browser,
+  context,
+  server,
+}) => {
   const desk = await Desk.open(context, server.url);
   await desk.set({ Seed: "41", Length: "24" });
   await desk.generate();
@@ -110,7 +114,9 @@ test("preview of another seed, from stored frames alone; then its continuation f
     stays = Number(/(\d+) of 24 tokens? stays?/.exec((await preview.textContent()) ?? "")?.[1] ?? 0);
   }
   seed--;
-  await expect(preview).toContainText(new RegExp(`${stays} of 24 tokens stays?; token ${stays + 1} would be “.*” instead of “.*”`, "s"));
+  await expect(preview).toContainText(
+    new RegExp(`${stays} of 24 tokens stays?; token ${stays + 1} would be “.*” instead of “.*”`, "s"),
+  );
   const instead = await desk.page.locator(".qm-instead").textContent();
   const leaves = (await desk.page.locator(".qm-leaves").allTextContents()).join("");
   expect(asked).toEqual([]);
@@ -161,10 +167,16 @@ test("a record is saved, and opened in another browser, where it replays", async
   await expect(other.verdict()).toHaveText("verified");
 
   // A changed record is told apart.
-  const record = JSON.parse(await readFile(file, "utf8")) as { tokens: number[] };
+  const record = JSON.parse(await readFile(file, "utf8")) as {
+    tokens: number[];
+  };
   record.tokens[2] = (record.tokens[2] ?? 0) + 1;
   await other.button("Stories").click();
-  await other.page.locator("input[type=file]").setInputFiles({ name: "changed.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(record)) });
+  await other.page.locator("input[type=file]").setInputFiles({
+    name: "changed.json",
+    mimeType: "application/json",
+    buffer: Buffer.from(JSON.stringify(record)),
+  });
   await expect(other.page.locator("[data-replay]")).toContainText("Differs from token 3.");
   await elsewhere.close();
 });

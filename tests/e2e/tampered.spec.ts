@@ -71,7 +71,7 @@ async function changeStream(desk: Desk, change: (frame: Uint8Array, step: number
   await desk.page.route("**/stream*", async (route) => {
     const answer = await route.fetch();
     const body = await answer.body();
-    for (let at = 0, step = 0; at < body.length; ) {
+    for (let at = 0, step = 0; at < body.length;) {
       const length = body.readUInt32LE(at + 1);
       if (body[at] === 1) change(body.subarray(at + 5, at + 5 + length), step++);
       at += 5 + length;

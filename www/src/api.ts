@@ -5,7 +5,7 @@ import { type Message, messages } from "./stream";
 import * as wire from "./wire";
 
 /** Silence this long means the connection is gone, although nobody said so: the server sends a sign of life more often. */
-const SILENCE_MS = 30_000;
+const SILENCE_MS = 15_000;
 
 async function call(path: string, init: RequestInit = {}): Promise<Response> {
   let answer: Response;
@@ -18,7 +18,8 @@ async function call(path: string, init: RequestInit = {}): Promise<Response> {
   if (answer.ok) return answer;
   const body: unknown = await answer.json().catch(() => null);
   // A proxy that finds nobody behind it answers for the server.
-  if (body === null && [502, 503, 504].includes(answer.status)) throw new ApiError("unreachable", "The server cannot be reached.");
+  if (body === null && [502, 503, 504].includes(answer.status))
+    throw new ApiError("unreachable", "The server cannot be reached.");
   throw apiError(object(body ?? {}, "error"));
 }
 
@@ -37,7 +38,8 @@ const at = (run: string): string => `/api/runs/${encodeURIComponent(run)}`;
 export const health = async (): Promise<wire.Health> => wire.health(await json("/api/health", { cache: "no-store" }));
 export const model = async (): Promise<wire.ModelInfo> => wire.modelInfo(await json("/api/model"));
 export const tokenTable = async (): Promise<ArrayBuffer> => (await call("/api/model/tokens")).arrayBuffer();
-export const tokenize = async (text: string): Promise<number[]> => list(count)(object(await post("/api/tokenize", { text }), "answer")["tokens"], "tokens");
+export const tokenize = async (text: string): Promise<number[]> =>
+  list(count)(object(await post("/api/tokenize", { text }), "answer")["tokens"], "tokens");
 
 export interface Ask {
   prompt: string;
@@ -48,7 +50,8 @@ export interface Ask {
 
 export const createRun = async (ask: Ask): Promise<wire.Run> => wire.run(await post("/api/runs", ask));
 export const stopRun = async (run: string): Promise<wire.Run> => wire.run(await post(`${at(run)}/stop`));
-export const verifyRun = async (run: string, claim: unknown): Promise<wire.Verdict> => wire.verdict(await post(`${at(run)}/verify`, claim));
+export const verifyRun = async (run: string, claim: unknown): Promise<wire.Verdict> =>
+  wire.verdict(await post(`${at(run)}/verify`, claim));
 
 /** The run's frames from step `from` on, as they are stored, to the end. */
 export async function* streamRun(run: string, from: number, signal: AbortSignal): AsyncGenerator<Message> {

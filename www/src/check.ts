@@ -28,7 +28,8 @@ export const number: Check<number> = (value, what) => {
 
 /** A count, an index or a token id. */
 export const count: Check<number> = (value, what) => {
-  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0) throw new UnexpectedShape(`${what} to be a whole number`);
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0)
+    throw new UnexpectedShape(`${what} to be a whole number`);
   return value;
 };
 

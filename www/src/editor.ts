@@ -1,6 +1,16 @@
 // The paper: CodeMirror in a shadow root, so that its styles are adopted sheets and the page needs no inline style.
 import { defaultKeymap, history, historyField, historyKeymap, isolateHistory, redo, undo } from "@codemirror/commands";
-import { ChangeSet, Compartment, EditorState, type Extension, Prec, type Range, StateEffect, StateField, Transaction } from "@codemirror/state";
+import {
+  ChangeSet,
+  Compartment,
+  EditorState,
+  type Extension,
+  Prec,
+  type Range,
+  StateEffect,
+  StateField,
+  Transaction,
+} from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, keymap, placeholder, WidgetType } from "@codemirror/view";
 import sheetText from "./editor.css?inline";
 import { lift, passageAt, passageById, type PassageRange, passages, place, write, writing } from "./passages";
@@ -75,7 +85,13 @@ function decorate(state: EditorState, events: EditorEvents): DecorationSet {
   const marks: Range<Decoration>[] = [];
   for (const { id, from, to } of state.field(passages)) {
     const isActive = id === active;
-    if (from < to) marks.push(Decoration.mark({ class: `qm-passage${isActive ? " qm-active" : ""}${id === open ? " qm-writing" : ""}` }).range(from, to));
+    if (from < to)
+      marks.push(
+        Decoration.mark({ class: `qm-passage${isActive ? " qm-active" : ""}${id === open ? " qm-writing" : ""}` }).range(
+          from,
+          to,
+        ),
+      );
     if (isActive) {
       const text = state.sliceDoc(from, to);
       const line = state.doc.lineAt(from + text.trimEnd().length);
@@ -88,7 +104,8 @@ function decorate(state: EditorState, events: EditorEvents): DecorationSet {
       if (at < to) marks.push(Decoration.mark({ class: "qm-leaves" }).range(at, to));
       marks.push(Decoration.widget({ widget: new Instead(preview.instead), side: 1 }).range(at));
     }
-    if (again?.passage === id && again.upTo > 0) marks.push(Decoration.mark({ class: "qm-again" }).range(from, Math.min(to, from + again.upTo)));
+    if (again?.passage === id && again.upTo > 0)
+      marks.push(Decoration.mark({ class: "qm-again" }).range(from, Math.min(to, from + again.upTo)));
   }
   return Decoration.set(marks, true);
 }
@@ -139,19 +156,29 @@ export class Editor {
         ),
         keymap.of([...historyKeymap, ...defaultKeymap]),
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": "Your story", spellcheck: "true", autocapitalize: "sentences", autocorrect: "on" }),
+        EditorView.contentAttributes.of({
+          "aria-label": "Your story",
+          spellcheck: "true",
+          autocapitalize: "sentences",
+          autocorrect: "on",
+        }),
         placeholder("Write the beginning of a story, or paste one."),
         EditorView.decorations.compute([passages, overlay, writing, "doc"], (now) => decorate(now, this.events)),
         // While a passage is being written, the writer's edits stay out of it.
         EditorState.changeFilter.of((tr) => {
           const open = passageById(tr.startState, tr.startState.field(writing));
-          return open === undefined || tr.annotation(Transaction.addToHistory) === false || open.from === open.to ? true : [open.from, open.to];
+          return open === undefined || tr.annotation(Transaction.addToHistory) === false || open.from === open.to
+            ? true
+            : [open.from, open.to];
         }),
         EditorView.updateListener.of((update) => {
           for (const tr of update.transactions) this.#follow(tr);
           if (this.#hushed) return;
-          if (!update.docChanged && !update.selectionSet && update.startState.field(passages) === update.state.field(passages)) return;
-          const typed = update.transactions.some((tr) => tr.isUserEvent("input") || tr.isUserEvent("delete") || tr.isUserEvent("undo") || tr.isUserEvent("redo"));
+          if (!update.docChanged && !update.selectionSet && update.startState.field(passages) === update.state.field(passages))
+            return;
+          const typed = update.transactions.some(
+            (tr) => tr.isUserEvent("input") || tr.isUserEvent("delete") || tr.isUserEvent("undo") || tr.isUserEvent("redo"),
+          );
           const touched = update.selectionSet || typed ? passageAt(update.state, update.state.selection.main.head) : undefined;
           this.events.changed({ doc: update.docChanged, typed, passage: touched?.id ?? null });
         }),
@@ -193,7 +220,14 @@ export class Editor {
 
   show(over: Overlay): void {
     const now = this.view.state.field(overlay);
-    if (JSON.stringify(now) !== JSON.stringify(over)) this.view.dispatch({ effects: setOverlay.of(over) });
+    if (JSON.stringify(now) === JSON.stringify(over)) return;
+    // Where a preview parts from the take is brought into sight.
+    const from = this.range(over.preview?.passage ?? null)?.from;
+    const reveal =
+      over.preview === null || from === undefined
+        ? []
+        : [EditorView.scrollIntoView(from + over.preview.stays, { y: "nearest", yMargin: 60 })];
+    this.view.dispatch({ effects: [setOverlay.of(over), ...reveal] });
   }
 
   /**
@@ -209,7 +243,8 @@ export class Editor {
     const from = there?.from ?? Math.min(at ?? 0, state.doc.length);
     const to = there?.to ?? from;
     // Generating inside a passage cuts it there: what follows becomes the writer's own text.
-    const cut = there === undefined ? state.field(passages).find((passage) => passage.from < from && from < passage.to) : undefined;
+    const cut =
+      there === undefined ? state.field(passages).find((passage) => passage.from < from && from < passage.to) : undefined;
     if (cut !== undefined) this.view.dispatch({ effects: place.of({ ...cut, to: from }), annotations: quiet });
     const { main } = state.selection;
     const along = main.empty && main.head >= from && main.head <= to;
@@ -226,7 +261,11 @@ export class Editor {
     const range = this.range(id);
     if (range === undefined) return;
     const { from, to } = range;
-    this.view.dispatch({ changes: { from, to, insert: text }, effects: place.of({ id, take, from, to: from + text.length }), annotations: quiet });
+    this.view.dispatch({
+      changes: { from, to, insert: text },
+      effects: place.of({ id, take, from, to: from + text.length }),
+      annotations: quiet,
+    });
   }
 
   /** What the writer does elsewhere while a passage is written is done to the text behind it too, and enters its history. */
@@ -287,7 +326,11 @@ export class Editor {
     const end = from + behind.text.length;
     this.view.dispatch({
       changes: { from, to, insert: behind.text },
-      effects: [write.of(null), behind.take === null ? lift.of(id) : place.of({ id, take: behind.take, from, to: end }), this.#history.reconfigure([])],
+      effects: [
+        write.of(null),
+        behind.take === null ? lift.of(id) : place.of({ id, take: behind.take, from, to: end }),
+        this.#history.reconfigure([]),
+      ],
       annotations: quiet,
     });
     const kept = this.view.state.doc.eq(behind.state.doc) ? historyField.init(() => behind.state.field(historyField)) : [];

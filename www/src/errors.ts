@@ -16,7 +16,11 @@ export class ApiError extends Error {
 export function apiError(answer: Json): ApiError {
   try {
     const { code, message, ...details } = object(answer["error"], "error");
-    return new ApiError(typeof code === "string" ? code : "unexpected_answer", typeof message === "string" ? message : "", details);
+    return new ApiError(
+      typeof code === "string" ? code : "unexpected_answer",
+      typeof message === "string" ? message : "",
+      details,
+    );
   } catch {
     return new ApiError("unexpected_answer", "The server's answer is not one this page knows.");
   }
@@ -35,12 +39,16 @@ const ADVICE: Record<string, string> = {
   frame_damaged: "A frame was damaged on the way, and no token was taken from it. Press Resume to fetch it again.",
   frame_truncated: "A frame was cut short on the way, and no token was taken from it. Press Resume to fetch it again.",
   frame_step_mismatch: "A frame came out of turn, and no token was taken from it. Press Resume to fetch it again.",
-  unexpected_answer: "The server answered in a way this page does not know. Reload the page; server and page may be of different versions.",
+  unexpected_answer:
+    "The server answered in a way this page does not know. Reload the page; server and page may be of different versions.",
   model_loading: "The model is still loading. Press Generate again in a moment.",
-  model_mismatch: "The server now runs another model, so this run cannot go on. Replay and preview still work; New take uses the new model.",
+  model_mismatch:
+    "The server now runs another model, so this run cannot go on. Replay and preview still work; New take uses the new model.",
   run_not_found: "The server no longer has this run. The text and its frames are kept here; Regenerate asks for the run anew.",
-  prompt_empty: "There is nothing before the cursor to go on from. Write a few words, or move the cursor to the end of your text.",
-  prompt_too_long: "The text before the cursor is longer than the model can read. Generate from an earlier place, or begin a new story.",
+  prompt_empty:
+    "There is nothing before the cursor to go on from. Write a few words, or move the cursor to the end of your text.",
+  prompt_too_long:
+    "The text before the cursor is longer than the model can read. Generate from an earlier place, or begin a new story.",
   context_too_long: "The text before the cursor and the length together are more than the model can hold. Set a shorter length.",
   text_not_encodable: "There is a character before the cursor that the model has no token for. Take it out and try again.",
   body_too_large: "The text before the cursor is too long for the server. Begin a new story with its last pages.",

@@ -59,7 +59,11 @@ const editor = new Editor(
     changed({ doc, typed, passage }) {
       const state = live.now;
       // Writing on closes a preview; what it marked may have moved.
-      live.set({ ranges: editor.ranges, ...(passage === null ? {} : { active: passage }), ...(typed || (passage !== null && passage !== state.active) ? { preview: null } : {}) });
+      live.set({
+        ranges: editor.ranges,
+        ...(passage === null ? {} : { active: passage }),
+        ...(typed || (passage !== null && passage !== state.active) ? { preview: null } : {}),
+      });
       if (rangeOf(live.now, live.now.active) === undefined) live.set({ active: null });
       live.set({ standing: live.now.active === null ? "" : editor.textOf(live.now.active) });
       if (doc || passage !== null) void stories.changed();
@@ -110,8 +114,10 @@ const verbs: view.Verbs = {
     live.set({ settings: take.start.settings, seed: take.start.seed, length: take.length, preview: null });
     void stories.changed();
   },
-  saveRecord: (take) => act(page.store.frames(take.id).then((frames) => offer(fileName(take), JSON.stringify(toRecord(take, frames))))),
-  copyVector: (take) => act(page.store.frames(take.id).then((frames) => copy(toVector(take, frames), "The take is copied as a test vector."))),
+  saveRecord: (take) =>
+    act(page.store.frames(take.id).then((frames) => offer(fileName(take), JSON.stringify(toRecord(take, frames))))),
+  copyVector: (take) =>
+    act(page.store.frames(take.id).then((frames) => copy(toVector(take, frames), "The take is copied as a test vector."))),
   openRecord: (file) => act(openRecord(file)),
   set: setSetting,
   freshSeed() {
@@ -155,7 +161,12 @@ async function copy(text: string, done: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     tell(page, done);
   } catch {
-    tell(page, text.length < 40 ? `The browser does not let the page copy. The seed is ${text}.` : "The browser does not let the page copy. Save a record instead.");
+    tell(
+      page,
+      text.length < 40
+        ? `The browser does not let the page copy. The seed is ${text}.`
+        : "The browser does not let the page copy. Save a record instead.",
+    );
   }
 }
 
@@ -170,7 +181,10 @@ async function openRecord(file: File): Promise<void> {
   const { record, frames } = readRecord(await file.text());
   const { table, model } = live.now;
   if (table === null || model?.tokenizer_sha256 !== record.model.tokenizer_sha256) {
-    return tell(page, `This record was made with ${record.model.name}. Its text can be shown once a server with that model has been seen.`);
+    return tell(
+      page,
+      `This record was made with ${record.model.name}. Its text can be shown once a server with that model has been seen.`,
+    );
   }
   const prompt = table.text(record.start.prompt);
   const take: RunTake = {
@@ -259,7 +273,8 @@ addEventListener(
 
 function showHost(host: HTMLElement): void {
   const what = hosts.get(host);
-  if (what !== undefined) render(what.kind === "line" ? view.line(live.now, what.passage, verbs) : view.switcher(live.now, what.passage, verbs), host);
+  if (what !== undefined)
+    render(what.kind === "line" ? view.line(live.now, what.passage, verbs) : view.switcher(live.now, what.passage, verbs), host);
 }
 
 function overlay(): Overlay {
@@ -287,7 +302,9 @@ function show(): void {
   editor.view.requestMeasure();
   // A button under the text that was made anew keeps the focus it had.
   if (held !== null && !held.isConnected && label !== null) {
-    const again = [...hosts.keys()].flatMap((host) => [...host.querySelectorAll<HTMLElement>("button, summary")]).find((one) => (one.getAttribute("aria-label") ?? one.textContent) === label);
+    const again = [...hosts.keys()]
+      .flatMap((host) => [...host.querySelectorAll<HTMLElement>("button, summary")])
+      .find((one) => (one.getAttribute("aria-label") ?? one.textContent) === label);
     (again ?? editor.view.contentDOM).focus({ preventScroll: true });
   }
 }
@@ -297,4 +314,3 @@ await stories.start();
 editor.view.dispatch({ effects: EditorView.scrollIntoView(editor.cursor, { y: "nearest" }) });
 editor.view.focus();
 await server.look();
-

@@ -13,7 +13,8 @@ export interface Page {
   announce: (text: string) => void;
 }
 
-export const newId = (): string => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+export const newId = (): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Errors say what to do; the code stands in small print. */
 export function complain({ live, announce }: Page, error: unknown): void {

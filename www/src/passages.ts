@@ -60,7 +60,9 @@ export const passages: StateField<readonly PassageRange[]> = StateField.define<r
     }),
 });
 
-export const passageById = (state: EditorState, id: string | null): PassageRange | undefined => state.field(passages).find((passage) => passage.id === id);
+export const passageById = (state: EditorState, id: string | null): PassageRange | undefined =>
+  state.field(passages).find((passage) => passage.id === id);
 
 /** The passage the cursor touches; of two that meet there, the one before it. */
-export const passageAt = (state: EditorState, at: number): PassageRange | undefined => state.field(passages).find(({ from, to }) => from <= at && at <= to);
+export const passageAt = (state: EditorState, at: number): PassageRange | undefined =>
+  state.field(passages).find(({ from, to }) => from <= at && at <= to);

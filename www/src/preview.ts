@@ -21,7 +21,15 @@ export class Previewer {
     const take = activeTake(live.now);
     if (!isRun(take) || live.now.work !== null || take.tokens.length === 0) return;
     const before = live.now.preview?.take === take.id ? live.now.preview.result : null;
-    live.set({ preview: { take: take.id, settings, seed: seed ?? take.start.seed, result: before, answered: live.now.preview?.answered ?? "" } });
+    live.set({
+      preview: {
+        take: take.id,
+        settings,
+        seed: seed ?? take.start.seed,
+        result: before,
+        answered: live.now.preview?.answered ?? "",
+      },
+    });
     this.#again = true;
     if (this.#busy) return;
     this.#busy = true;
@@ -86,7 +94,11 @@ export class Previewer {
     if (!isRun(take) || preview === null || preview.take !== take.id || table === null || isEdited(now)) return null;
     const { agree, parts } = preview.result ?? { agree: 0, parts: null };
     if (parts === null) return null;
-    return { passage: take.passage, stays: table.text(take.tokens.slice(0, agree)).length, instead: parts.at === "token" ? table.text([parts.now]) || table.name(parts.now) : "…?" };
+    return {
+      passage: take.passage,
+      stays: table.text(take.tokens.slice(0, agree)).length,
+      instead: parts.at === "token" ? table.text([parts.now]) || table.name(parts.now) : "…?",
+    };
   }
 }
 

@@ -9,7 +9,11 @@ export interface PromptLimits {
  * A text that is too long is cut at the start of a paragraph (of a line or a word where a paragraph alone is too long).
  * A token is at least one byte, so a text with fewer bytes than tokens allowed needs no counting.
  */
-export async function promptFor(text: string, limits: PromptLimits, countTokens: (text: string) => Promise<number>): Promise<string> {
+export async function promptFor(
+  text: string,
+  limits: PromptLimits,
+  countTokens: (text: string) => Promise<number>,
+): Promise<string> {
   let tail = cutTo(text, limits.characters);
   if (new TextEncoder().encode(tail).length <= limits.tokens) return tail;
   // More characters than this never fit; counting them all would only cost time.

@@ -21,7 +21,14 @@ export function fromBase64(text: string): Bytes {
 }
 
 export function toRecord(take: RunTake, frames: readonly Bytes[]): RunRecord {
-  return { record: 1, model: take.model, start: take.start, tokens: take.tokens, frames: frames.map(toBase64), reason: take.reason };
+  return {
+    record: 1,
+    model: take.model,
+    start: take.start,
+    tokens: take.tokens,
+    frames: frames.map(toBase64),
+    reason: take.reason,
+  };
 }
 
 export function readRecord(json: string): { record: RunRecord; frames: Bytes[] } {
@@ -41,7 +48,12 @@ export function toVector(take: RunTake, frames: readonly Bytes[]): string {
     name: `${take.model.name}, seed ${take.start.seed}, ${take.tokens.length} tokens`,
     model: take.model,
     start: take.start,
-    steps: frames.map((frame, i) => ({ step: count(take.start.step + i, "step"), token: take.tokens[i], frame_checksum: take.checksums[i], frame: toBase64(frame) })),
+    steps: frames.map((frame, i) => ({
+      step: count(take.start.step + i, "step"),
+      token: take.tokens[i],
+      frame_checksum: take.checksums[i],
+      frame: toBase64(frame),
+    })),
   };
   return JSON.stringify(vector, null, 1);
 }
@@ -57,4 +69,3 @@ export function offer(name: string, contents: string): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
-

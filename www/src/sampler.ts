@@ -17,7 +17,8 @@ export function startSampler(): Remote {
     else asked?.resolve(answer.value);
   });
   worker.addEventListener("error", (event) => {
-    for (const asked of waiting.values()) asked.reject(new ApiError("worker", event.message || "The sampler could not be loaded. Reload the page."));
+    for (const asked of waiting.values())
+      asked.reject(new ApiError("worker", event.message || "The sampler could not be loaded. Reload the page."));
     waiting.clear();
   });
 
@@ -27,7 +28,15 @@ export function startSampler(): Remote {
       waiting.set(request.id, { resolve, reject });
       worker.postMessage(request);
     });
-  return new Proxy({}, { get: (_, name: keyof Calls) => (...args: unknown[]) => call(name, args) }) as Remote;
+  return new Proxy(
+    {},
+    {
+      get:
+        (_, name: keyof Calls) =>
+        (...args: unknown[]) =>
+          call(name, args),
+    },
+  ) as Remote;
 }
 
 interface PromiseWithResolvers {

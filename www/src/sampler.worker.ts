@@ -28,7 +28,11 @@ const running = new Map<string, Generator>();
 /** The frames of the take last previewed, decoded once while a slider moves. */
 let preview: { take: string; frames: Frame[] } | null = null;
 
-const packageSettings = (settings: Settings): Required<PackageSettings> => ({ temperature: settings.temperature, topK: settings.top_k, topP: settings.top_p });
+const packageSettings = (settings: Settings): Required<PackageSettings> => ({
+  temperature: settings.temperature,
+  topK: settings.top_k,
+  topP: settings.top_p,
+});
 
 function generatorOf(run: string): Generator {
   const generator = running.get(run);

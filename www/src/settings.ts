@@ -16,7 +16,8 @@ export interface Field {
 }
 
 const isWhole = (typed: string): boolean => /^\d+$/.test(typed.trim());
-const isNumber = (typed: string): boolean => /^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(typed.trim()) && Number.isFinite(Number(typed));
+const isNumber = (typed: string): boolean =>
+  /^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(typed.trim()) && Number.isFinite(Number(typed));
 
 export const LONGEST = 512;
 
@@ -64,7 +65,8 @@ export const fields: readonly Field[] = [
     min: 1,
     max: 200,
     step: 1,
-    refuse: (typed) => (isWhole(typed) && Number(typed) >= 1 && Number(typed) <= LONGEST ? null : `A whole number from 1 to ${LONGEST}.`),
+    refuse: (typed) =>
+      isWhole(typed) && Number(typed) >= 1 && Number(typed) <= LONGEST ? null : `A whole number from 1 to ${LONGEST}.`,
   },
 ];
 

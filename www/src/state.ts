@@ -96,8 +96,10 @@ export class Live {
   }
 }
 
-export const takeById = (state: State, id: string | null | undefined): Take | undefined => state.takes.find((take) => take.id === id);
-export const rangeOf = (state: State, passage: string | null): PassageRange | undefined => state.ranges.find(({ id }) => id === passage);
+export const takeById = (state: State, id: string | null | undefined): Take | undefined =>
+  state.takes.find((take) => take.id === id);
+export const rangeOf = (state: State, passage: string | null): PassageRange | undefined =>
+  state.ranges.find(({ id }) => id === passage);
 export const takesOf = (state: State, passage: string): Take[] => shown(state.takes, passage);
 /** The take that fills a passage now. */
 export const current = (state: State, passage: string | null): Take | undefined => takeById(state, rangeOf(state, passage)?.take);
@@ -107,8 +109,12 @@ export const isEdited = (state: State): boolean => {
   return take !== undefined && state.work?.take !== take.id && state.standing !== take.text;
 };
 /** Cut short by a lost connection or a closed page, and not being written now. */
-export const isCut = (state: State, take: Take | undefined): take is RunTake => isRun(take) && take.status === "writing" && state.work?.take !== take.id;
+export const isCut = (state: State, take: Take | undefined): take is RunTake =>
+  isRun(take) && take.status === "writing" && state.work?.take !== take.id;
 /** The regeneration of a take that was cut short. */
 export const cutRepeat = (state: State, take: Take | undefined): RunTake | undefined =>
-  take === undefined ? undefined : state.takes.find((one): one is RunTake => isRun(one) && one.repeats === take.id && isCut(state, one));
-export const nextNumber = (state: State, passage: string): number => Math.max(0, ...takesOf(state, passage).map(({ number }) => number)) + 1;
+  take === undefined
+    ? undefined
+    : state.takes.find((one): one is RunTake => isRun(one) && one.repeats === take.id && isCut(state, one));
+export const nextNumber = (state: State, passage: string): number =>
+  Math.max(0, ...takesOf(state, passage).map(({ number }) => number)) + 1;

@@ -36,7 +36,16 @@ export class Stories {
   }
 
   async create(text = ""): Promise<void> {
-    const story: Story = { id: newId(), text, passages: [], settings: usual.settings, length: usual.length, seed: null, cursor: text.length, changed: Date.now() };
+    const story: Story = {
+      id: newId(),
+      text,
+      passages: [],
+      settings: usual.settings,
+      length: usual.length,
+      seed: null,
+      cursor: text.length,
+      changed: Date.now(),
+    };
     await this.save();
     await this.#lock(story.id, 0);
     await this.page.store.saveStory(story);
@@ -49,7 +58,8 @@ export class Stories {
     await this.save();
     const story = await store.story(id);
     if (story === undefined) return;
-    if (!(await this.#lock(id, 0))) return tell(this.page, "This story is open in another tab. Go on there, or close that tab first.");
+    if (!(await this.#lock(id, 0)))
+      return tell(this.page, "This story is open in another tab. Go on there, or close that tab first.");
     await this.#load(story);
   }
 
@@ -58,7 +68,16 @@ export class Stories {
     this.#opening = true;
     sessionStorage.setItem(TAB, story.id);
     const takes = await store.takesOf(story.id);
-    live.set({ story: story.id, takes, settings: story.settings, length: story.length, seed: story.seed, active: null, preview: null, notice: null });
+    live.set({
+      story: story.id,
+      takes,
+      settings: story.settings,
+      length: story.length,
+      seed: story.seed,
+      active: null,
+      preview: null,
+      notice: null,
+    });
     editor.open(story.text, story.passages, story.cursor);
     live.set({ ranges: editor.ranges });
     // The text may have been saved a moment before the last tokens were: a take that was being written has them all.
@@ -93,8 +112,18 @@ export class Stories {
     if (story === "" || this.#opening) return;
     const { text } = editor;
     const title = titleOf(text);
-    if (stories.some((one) => one.id === story && one.title !== title)) live.set({ stories: stories.map((one) => (one.id === story ? { id: story, title } : one)) });
-    await store.saveStory({ id: story, text, passages: [...editor.ranges], settings, length, seed, cursor: editor.cursor, changed: Date.now() });
+    if (stories.some((one) => one.id === story && one.title !== title))
+      live.set({ stories: stories.map((one) => (one.id === story ? { id: story, title } : one)) });
+    await store.saveStory({
+      id: story,
+      text,
+      passages: [...editor.ranges],
+      settings,
+      length,
+      seed,
+      cursor: editor.cursor,
+      changed: Date.now(),
+    });
   }
 
   async #list(): Promise<void> {
@@ -108,7 +137,9 @@ export class Stories {
     const got = await new Promise<(() => void) | null>((resolve) => {
       const options = wait === 0 ? { ifAvailable: true } : { signal: AbortSignal.timeout(wait) };
       navigator.locks
-        .request(`quillmate-story-${id}`, options, (lock) => (lock === null ? resolve(null) : new Promise<void>((release) => resolve(release))))
+        .request(`quillmate-story-${id}`, options, (lock) =>
+          lock === null ? resolve(null) : new Promise<void>((release) => resolve(release)),
+        )
         .catch(() => resolve(null));
     });
     if (got === null) return false;

@@ -53,7 +53,9 @@ export const isRun = (take: Take | undefined | null): take is RunTake => take?.k
 
 /** The takes of a passage the writer sees: a regeneration shows only once it differs. */
 export const shown = (takes: readonly Take[], passage: string): Take[] =>
-  takes.filter((take) => take.passage === passage && (take.kind === "hand" || take.repeats === null)).toSorted((a, b) => a.number - b.number);
+  takes
+    .filter((take) => take.passage === passage && (take.kind === "hand" || take.repeats === null))
+    .toSorted((a, b) => a.number - b.number);
 
 /** The state after the take's last token: what a generator resumes from. */
 export function reached(take: RunTake): GeneratorState {
@@ -66,7 +68,8 @@ export function claimOf(take: RunTake): Claim {
   return { tokens: take.tokens, state: reached(take), frame_checksums: take.checksums };
 }
 
-export const sameSettings = (a: Settings, b: Settings): boolean => a.temperature === b.temperature && a.top_k === b.top_k && a.top_p === b.top_p;
+export const sameSettings = (a: Settings, b: Settings): boolean =>
+  a.temperature === b.temperature && a.top_k === b.top_k && a.top_p === b.top_p;
 
 export function describeSettings({ temperature, top_k, top_p }: Settings): string {
   if (temperature === 0) return "T 0, always the likeliest word";

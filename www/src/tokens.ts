@@ -44,7 +44,8 @@ export class TokenTable {
     if (bytes.length === 0) return `the special token ${id}`;
     try {
       const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-      return `“${text.replaceAll("\n", "↵").replaceAll("\t", "⇥")}”`;
+      // A space at its start stays with the word when the sentence is broken into lines.
+      return `“${text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replace(/^ /, "\u00a0")}”`;
     } catch {
       return `the bytes ${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(" ")}`;
     }

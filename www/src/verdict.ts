@@ -17,7 +17,11 @@ export function sayVerdict(take: RunTake, names: Names): Said {
   const { verdict } = take;
   if (verdict === null) {
     return take.run === null
-      ? { tone: "waiting", short: "from a file", long: "Opened from a file: no server keeps this run, but Replay checks it here." }
+      ? {
+          tone: "waiting",
+          short: "from a file",
+          long: "Opened from a file: no server keeps this run, but Replay checks it here.",
+        }
       : { tone: "waiting", short: "not yet verified", long: null };
   }
   return say(verdict, take.start.step, names, { good: "verified", who: "the server" });
@@ -26,7 +30,10 @@ export function sayVerdict(take: RunTake, names: Names): Said {
 /** Of a replay in this browser. */
 export function sayReplay(take: RunTake, names: Names): Said | null {
   if (take.replay === null) return null;
-  const said = say(take.replay, take.start.step, names, { good: `replayed here: ${take.tokens.length} of ${plural(take.tokens.length, "token")} equal`, who: "the replay" });
+  const said = say(take.replay, take.start.step, names, {
+    good: `replayed here: ${take.tokens.length} of ${plural(take.tokens.length, "token")} equal`,
+    who: "the replay",
+  });
   return said;
 }
 
@@ -34,7 +41,11 @@ function say(verdict: Verdict, first: number, names: Names, words: { good: strin
   const name = (token: number | null): string => (token === null ? "nothing" : `${names?.name(token) ?? ""} (${token})`.trim());
   switch (verdict.verdict) {
     case "match":
-      return { tone: "good", short: words.good, long: `${words.who === "the server" ? "The server" : "This browser"} recomputed all ${plural(verdict.steps, "token")} and found the same.` };
+      return {
+        tone: "good",
+        short: words.good,
+        long: `${words.who === "the server" ? "The server" : "This browser"} recomputed all ${plural(verdict.steps, "token")} and found the same.`,
+      };
     case "refused":
       return { tone: "bad", short: "check refused", long: `${verdict.message} (${verdict.code})` };
     case "diverged": {
@@ -46,7 +57,11 @@ function say(verdict: Verdict, first: number, names: Names, words: { good: strin
             ? ""
             : ` Both chose ${name(expected)}.`
           : ` The browser chose ${name(claimed)}, ${words.who} chose ${name(expected)}.`;
-      return { tone: "bad", short: `differs from token ${at}`, long: `Differs from token ${at}.${chose} ${because(verdict, name)}` };
+      return {
+        tone: "bad",
+        short: `differs from token ${at}`,
+        long: `Differs from token ${at}.${chose} ${because(verdict, name)}`,
+      };
     }
   }
 }

@@ -77,6 +77,7 @@ export function header(state: State, verbs: Verbs): TemplateResult {
         /></label>
       </p>
     </div>
+    <button class="quiet only-phone" aria-expanded=${state.sheet ? "true" : "false"} aria-controls="settings" title="Temperature, top-k, top-p, seed, length (${keys.settings})" @click=${verbs.toggleSheet}>Settings</button>
     <div class="server" data-status=${state.server}>${server(state)}</div>
   `;
 }
@@ -94,7 +95,11 @@ function server({ server: status, loaded, model }: State): TemplateResult {
   }
 }
 
-export function settingsPanel(state: State, verbs: Verbs, refused: ReadonlyMap<string, { typed: string; why: string }>): TemplateResult {
+export function settingsPanel(
+  state: State,
+  verbs: Verbs,
+  refused: ReadonlyMap<string, { typed: string; why: string }>,
+): TemplateResult {
   const take = activeTake(state);
   const seedOf = state.seed ?? (isRun(take) ? take.start.seed : "");
   const lost = lostPassages(state);
@@ -105,23 +110,34 @@ export function settingsPanel(state: State, verbs: Verbs, refused: ReadonlyMap<s
       <button class="quiet only-phone" @click=${verbs.toggleSheet}>Close</button>
     </div>
     ${fields.map((field) => {
-      const value = field.key === "seed" ? (state.preview?.seed ?? seedOf) : String(field.key === "length" ? state.length : state.settings[field.key]);
+      const value =
+        field.key === "seed"
+          ? (state.preview?.seed ?? seedOf)
+          : String(field.key === "length" ? state.length : state.settings[field.key]);
       return setting(field, value, verbs, refused.get(field.key), field.key === "seed" ? freshChoice(state, verbs) : nothing);
     })}
-    ${lost.length === 0
-      ? nothing
-      : html`<details class="lost">
+    ${
+      lost.length === 0
+        ? nothing
+        : html`<details class="lost">
           <summary>${plural(lost.length, "passage")} kept that ${lost.length === 1 ? "is" : "are"} no longer in the text</summary>
           <ul>
             ${lost.map((one) => html`<li><span>${one.text.trim().slice(0, 80) || "(empty)"}</span> <button class="quiet" @click=${() => verbs.putBack(one.passage)}>Put back at the cursor</button></li>`)}
           </ul>
-        </details>`}
+        </details>`
+    }
     </div>
     ${state.preview === null ? nothing : preview(state, verbs)}
   `;
 }
 
-function setting({ key, label, sentence, min, max, step }: Field, value: string, verbs: Verbs, refused: { typed: string; why: string } | undefined, rest: unknown): TemplateResult {
+function setting(
+  { key, label, sentence, min, max, step }: Field,
+  value: string,
+  verbs: Verbs,
+  refused: { typed: string; why: string } | undefined,
+  rest: unknown,
+): TemplateResult {
   const input = (event: Event): void => verbs.set(key, (event.target as HTMLInputElement).value);
   const typed = refused?.typed ?? value;
   return html`
@@ -171,21 +187,24 @@ export function bar(state: State, verbs: Verbs): TemplateResult {
   const take = activeTake(state);
   const ready = state.server === "ready";
   return html`
-    ${notice === null
-      ? nothing
-      : html`<div class="notice ${notice.tone}">
+    ${
+      notice === null
+        ? nothing
+        : html`<div class="notice ${notice.tone}">
           <p>${notice.text} ${notice.code === null ? nothing : html`<small>${notice.code}</small>`}</p>
           <button class="quiet" aria-label="Dismiss this message" @click=${verbs.dismiss}>×</button>
-        </div>`}
-    <div class="verbs">
-      ${work === null
-        ? html`<button class="primary" id="generate" ?disabled=${!ready} title="Go on from the cursor (${keys.generate})" aria-keyshortcuts=${mac ? "Meta+Enter" : "Control+Enter"} @pointerdown=${stay} @mousedown=${stay} @click=${verbs.generate}>
+        </div>`
+    }
+    <div class="verbs ${work === null ? "" : "busy"}">
+      ${
+        work === null
+          ? html`<button class="primary" id="generate" ?disabled=${!ready} title="Go on from the cursor (${keys.generate})" aria-keyshortcuts=${mac ? "Meta+Enter" : "Control+Enter"} @pointerdown=${stay} @mousedown=${stay} @click=${verbs.generate}>
             Generate <kbd>${keys.generate}</kbd>
           </button>`
-        : html`<button class="primary" id="stop" ?disabled=${work.phase !== "writing"} title="Stop here; what is written stays (Escape)" aria-keyshortcuts="Escape" @mousedown=${stay} @click=${verbs.stop}>Stop <kbd>Esc</kbd></button>`}
+          : html`<button class="primary" id="stop" ?disabled=${work.phase !== "writing"} title="Stop here; what is written stays (Escape)" aria-keyshortcuts="Escape" @mousedown=${stay} @click=${verbs.stop}>Stop <kbd>Esc</kbd></button>`
+      }
       <button ?disabled=${!ready || work !== null || !isRun(take)} title="This passage again, same seed and same settings: the same text (${keys.regenerate})" aria-keyshortcuts="Alt+R" @mousedown=${stay} @click=${verbs.regenerate}>Regenerate</button>
       <button ?disabled=${!ready || work !== null || take === undefined} title="This passage again with another seed; the takes so far are kept (${keys.newTake})" aria-keyshortcuts="Alt+N" @mousedown=${stay} @click=${verbs.newTake}>New take</button>
-      <button class="quiet only-phone" aria-expanded=${state.sheet ? "true" : "false"} aria-controls="settings" @click=${verbs.toggleSheet}>Settings</button>
       <span class="progress">${progress(state)}</span>
     </div>
   `;
@@ -216,16 +235,20 @@ export function line(state: State, passage: string, verbs: Verbs): TemplateResul
   return html`
     <div class="line" role="group" aria-label="About this passage">
       <span class="item takes"
-        >take ${place} of ${takes.length}${takes.length > 1
-          ? html`<span class="pills" role="group" aria-label="Takes of this passage"
+        >take ${place} of ${takes.length}${
+          takes.length > 1
+            ? html`<span class="pills" role="group" aria-label="Takes of this passage"
               >${takes.map((one, index) => pill(state, one, index + 1, one.id === take.id, verbs))}</span
             >`
-          : nothing}</span
+            : nothing
+        }</span
       >
       ${isRun(take) ? runLine(state, take, writing, verbs) : html`<span class="item">your own version</span>`}
-      ${isEdited(state) && state.active === passage
-        ? html`<span class="item">edited by you <button class="quiet" title="Puts the take's own text back; yours is kept as a take" @mousedown=${stay} @click=${() => verbs.restore(passage)}>Put back</button></span>`
-        : nothing}
+      ${
+        isEdited(state) && state.active === passage
+          ? html`<span class="item">edited by you <button class="quiet" title="Puts the take's own text back; yours is kept as a take" @mousedown=${stay} @click=${() => verbs.restore(passage)}>Put back</button></span>`
+          : nothing
+      }
       ${isRun(take) && !writing ? more(state, take, verbs) : nothing}
     </div>
     ${isRun(take) ? below(state, take, verbs) : nothing}
@@ -286,12 +309,14 @@ function below(state: State, take: RunTake, verbs: Verbs): TemplateResult {
   const said = sayVerdict(take, state.table);
   const replay = sayReplay(take, state.table);
   return html`
-    ${cut === undefined
-      ? nothing
-      : html`<p class="below waiting" data-cut>
+    ${
+      cut === undefined
+        ? nothing
+        : html`<p class="below waiting" data-cut>
           ${state.server === "away" ? "Connection lost: " : "Cut short: "}${cut === take ? "" : "the regeneration is "}kept up to token ${cut.tokens.length} of ${cut.length}.
           <button ?disabled=${state.work !== null} title="Goes on from token ${cut.tokens.length + 1} (${keys.regenerate})" @mousedown=${stay} @click=${() => verbs.resume(cut)}>Resume</button>
-        </p>`}
+        </p>`
+    }
     ${take.status === "failed" ? html`<p class="below bad">The server could not go on with this run. What came is kept. <small>${take.reason}</small></p>` : nothing}
     ${take.partsAt === null ? nothing : html`<p class="below bad">This was to be the same text again, and parts from it at token ${take.partsAt + 1}: the server's logits were not the same. Both takes are kept.</p>`}
     ${said.tone === "bad" ? explained(said, "data-differs") : nothing}
@@ -300,7 +325,9 @@ function below(state: State, take: RunTake, verbs: Verbs): TemplateResult {
 }
 
 const explained = (said: Said, mark: "data-differs" | "data-replay"): TemplateResult =>
-  mark === "data-differs" ? html`<p class="below bad" data-differs>${said.long}</p>` : html`<p class="below bad" data-replay>${said.long}</p>`;
+  mark === "data-differs"
+    ? html`<p class="below bad" data-differs>${said.long}</p>`
+    : html`<p class="below bad" data-replay>${said.long}</p>`;
 
 /** At the end of a passage that is not the active one: its takes are one click away all the same. */
 export function switcher(state: State, passage: string, verbs: Verbs): TemplateResult {
@@ -322,6 +349,8 @@ export function switcher(state: State, passage: string, verbs: Verbs): TemplateR
 export function lostPassages(state: State): Take[] {
   const there = new Set(state.ranges.map(({ id }) => id));
   const gone = new Map<string, Take>();
-  for (const take of state.takes) if (!there.has(take.passage) && take.text.trim() !== "" && (take.kind === "hand" || take.repeats === null)) gone.set(take.passage, take);
+  for (const take of state.takes)
+    if (!there.has(take.passage) && take.text.trim() !== "" && (take.kind === "hand" || take.repeats === null))
+      gone.set(take.passage, take);
   return [...gone.values()];
 }

@@ -63,7 +63,8 @@ export function settings(value: unknown, what = "settings"): Settings {
 
 export function state(value: unknown, what = "state"): GeneratorState {
   const it = object(value, what);
-  if (it["contract"] !== "quillmate-v1" || it["format"] !== 1) throw new UnexpectedShape(`${what} to be of contract quillmate-v1, format 1`);
+  if (it["contract"] !== "quillmate-v1" || it["format"] !== 1)
+    throw new UnexpectedShape(`${what} to be of contract quillmate-v1, format 1`);
   return {
     contract: "quillmate-v1",
     format: 1,
@@ -163,7 +164,11 @@ export function verdict(value: unknown): Verdict {
 }
 
 type Diverged = Extract<Verdict, { verdict: "diverged" }>;
-type Why = Diverged extends infer D ? (D extends { why: string } ? Omit<D, "verdict" | "step" | "expected_token" | "claimed_token" | "message"> : never) : never;
+type Why = Diverged extends infer D
+  ? D extends { why: string }
+    ? Omit<D, "verdict" | "step" | "expected_token" | "claimed_token" | "message">
+    : never
+  : never;
 
 function why(it: Json): Why {
   const { expected, claimed } = it;

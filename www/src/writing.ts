@@ -34,7 +34,14 @@ export class Writing {
     const at = editor.cursor;
     await this.#guard(at, async () => {
       const { settings, length } = live.now;
-      await this.#order({ passage: newId(), prompt: await this.#prompt(editor.text.slice(0, at)), seed: await this.#seed(), settings, length, at });
+      await this.#order({
+        passage: newId(),
+        prompt: await this.#prompt(editor.text.slice(0, at)),
+        seed: await this.#seed(),
+        settings,
+        length,
+        at,
+      });
     });
   }
 
@@ -47,7 +54,8 @@ export class Writing {
     await this.#guard(range.from, async () => {
       const prompt = await this.#prompt(editor.text.slice(0, range.from));
       const used = takesOf(live.now, passage).filter(isRun);
-      const again = (seed: string): boolean => used.some((take) => take.start.seed === seed && take.prompt === prompt && sameSettings(take.start.settings, settings));
+      const again = (seed: string): boolean =>
+        used.some((take) => take.start.seed === seed && take.prompt === prompt && sameSettings(take.start.settings, settings));
       let seed = await this.#seed();
       while (again(seed)) seed = await this.#freshSeed();
       await this.#order({ passage, prompt, seed, settings, length, at: null });
@@ -74,7 +82,15 @@ export class Writing {
   async goOn(from: RunTake, agree: number, seed: string, settings: Settings, carried: Carried): Promise<void> {
     const { length } = from;
     await this.#guard(null, () =>
-      this.#order({ passage: from.passage, prompt: from.prompt, seed, settings, length, at: null, known: { from, tokens: from.tokens.slice(0, agree), carried } }),
+      this.#order({
+        passage: from.passage,
+        prompt: from.prompt,
+        seed,
+        settings,
+        length,
+        at: null,
+        known: { from, tokens: from.tokens.slice(0, agree), carried },
+      }),
     );
   }
 
@@ -108,7 +124,9 @@ export class Writing {
     const { live } = this.page;
     if (live.now.server !== "ready" || live.now.work !== null) return;
     for (const take of live.now.takes) if (isCut(live.now, take) && live.now.work === null) await this.resume(take);
-    for (const take of live.now.takes) if (isRun(take) && take.status === "done" && take.run !== null && take.verdict === null && take.repeats === null) await this.check(take).catch(() => {});
+    for (const take of live.now.takes)
+      if (isRun(take) && take.status === "done" && take.run !== null && take.verdict === null && take.repeats === null)
+        await this.check(take).catch(() => {});
   }
 
   /** Has the server recompute a take. */
@@ -125,7 +143,11 @@ export class Writing {
     try {
       const replay = await sampler.replay(take.start, await store.frames(take.id), claimOf(take));
       await this.#keep({ ...take, replay });
-      announce(replay.verdict === "match" ? `Replayed here: ${plural(take.tokens.length, "token")}, all equal.` : `Replayed here: ${replay.message}`);
+      announce(
+        replay.verdict === "match"
+          ? `Replayed here: ${plural(take.tokens.length, "token")}, all equal.`
+          : `Replayed here: ${replay.message}`,
+      );
     } catch (error) {
       complain(this.page, error);
     }
@@ -146,7 +168,12 @@ export class Writing {
     if (live.now.work !== null) return;
     if (live.now.server === "loading") return complain(this.page, new ApiError("model_loading", "The model is still loading."));
     if (at === 0) return complain(this.page, new ApiError("prompt_empty", "There is no text before the cursor."));
-    live.set({ notice: null, preview: null, sheet: false, work: { take: "", passage: "", phase: "asking", token: 0, of: 0, repeating: false } });
+    live.set({
+      notice: null,
+      preview: null,
+      sheet: false,
+      work: { take: "", passage: "", phase: "asking", token: 0, of: 0, repeating: false },
+    });
     try {
       await work();
     } catch (error) {
@@ -160,7 +187,12 @@ export class Writing {
     const { live, editor, store } = this.page;
     const { passage, prompt, seed, settings, length, at, repeats, known } = order;
     const run = await api.createRun({ prompt, seed, settings, length });
-    const agreed = known !== undefined && known.from.model.sha256 === run.model.sha256 && firstDifference(known.from.start.prompt, run.start.prompt) === null ? known : null;
+    const agreed =
+      known !== undefined &&
+      known.from.model.sha256 === run.model.sha256 &&
+      firstDifference(known.from.start.prompt, run.start.prompt) === null
+        ? known
+        : null;
     const before = repeats === undefined && at === null ? ((await this.#keepHand(passage)) ?? this.#standing(passage)) : null;
     const tokens = agreed?.tokens ?? [];
     const take: RunTake = {
@@ -207,7 +239,16 @@ export class Writing {
     const abort = new AbortController();
     this.#abort = abort;
     const work = (phase: Work["phase"]): void =>
-      live.set({ work: { take: take.id, passage: take.passage, phase: live.now.work?.phase === "stopping" && phase === "writing" ? "stopping" : phase, token: take.tokens.length, of: take.length, repeating: take.repeats !== null } });
+      live.set({
+        work: {
+          take: take.id,
+          passage: take.passage,
+          phase: live.now.work?.phase === "stopping" && phase === "writing" ? "stopping" : phase,
+          token: take.tokens.length,
+          of: take.length,
+          repeating: take.repeats !== null,
+        },
+      });
     work("writing");
     announce(take.repeats === null ? "Writing." : "Regenerating.");
     try {
@@ -258,14 +299,18 @@ export class Writing {
     const original = takeById(live.now, take.repeats);
     if (isRun(original)) {
       // Equal to the last token: the proof is noted, and the duplicate let go.
-      const proven = checked.verdict?.verdict === "match" ? { run: checked.run, verdict: checked.verdict, status: "done" as const, reason: original.reason ?? checked.reason } : {};
+      const proven =
+        checked.verdict?.verdict === "match"
+          ? { run: checked.run, verdict: checked.verdict, status: "done" as const, reason: original.reason ?? checked.reason }
+          : {};
       await this.#keep({ ...original, again: take.tokens.length, ...proven });
       await store.dropRepeat(take.id);
       live.dropTake(take.id);
       announce(`Regenerated: same text, ${take.tokens.length} of ${plural(original.tokens.length, "token")}.`);
       return;
     }
-    const said = checked.verdict === null ? "not yet verified" : checked.verdict.verdict === "match" ? "verified" : checked.verdict.message;
+    const said =
+      checked.verdict === null ? "not yet verified" : checked.verdict.verdict === "match" ? "verified" : checked.verdict.message;
     announce(`Done: ${plural(take.tokens.length, "token")}, ${said}.`);
   }
 
@@ -276,7 +321,13 @@ export class Writing {
     if (!isRun(original)) return take;
     const at = take.tokens.length - 1;
     if (take.tokens[at] === original.tokens[at]) return take;
-    const parted = { ...take, repeats: null, partsAt: at, number: nextNumber(live.now, take.passage), replaces: this.#standing(take.passage) };
+    const parted = {
+      ...take,
+      repeats: null,
+      partsAt: at,
+      number: nextNumber(live.now, take.passage),
+      replaces: this.#standing(take.passage),
+    };
     editor.begin(parted.passage, parted.id, parted.text, null);
     return parted;
   }
@@ -293,7 +344,14 @@ export class Writing {
     const take = current(live.now, passage) ?? takeById(live.now, standing?.take);
     if (standing === null || take === undefined || standing.text === take.text) return null;
     const known = takesOf(live.now, passage).find(({ text }) => text === standing.text);
-    const hand: Take = known ?? { kind: "hand", id: newId(), story: live.now.story, passage, number: nextNumber(live.now, passage), text: standing.text };
+    const hand: Take = known ?? {
+      kind: "hand",
+      id: newId(),
+      story: live.now.story,
+      passage,
+      number: nextNumber(live.now, passage),
+      text: standing.text,
+    };
     if (known === undefined) await this.#keep(hand);
     editor.put(passage, hand.id, hand.text);
     return { text: hand.text, take: hand.id };
@@ -319,7 +377,11 @@ export class Writing {
       return typeof value === "number" && value > 0 ? value : Number.POSITIVE_INFINITY;
     };
     const tokens = Math.min(limit("prompt_tokens"), (model?.context ?? 2048) - length);
-    return promptFor(text, { tokens, characters: Math.min(limit("prompt_bytes"), limit("body_bytes")) / 4 }, async (tail) => (await api.tokenize(tail)).length);
+    return promptFor(
+      text,
+      { tokens, characters: Math.min(limit("prompt_bytes"), limit("body_bytes")) / 4 },
+      async (tail) => (await api.tokenize(tail)).length,
+    );
   }
 }
 
@@ -339,4 +401,3 @@ class Sentences {
     this.#text = "";
   }
 }
-
