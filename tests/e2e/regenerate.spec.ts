@@ -45,7 +45,7 @@ test("the server is killed in mid-run and started again: nothing shown is lost, 
   await desk.reaches(8);
   await slow.kill();
   const cut = desk.page.locator("[data-cut]");
-  await expect(cut).toContainText(/Connection lost: kept up to token \d+ of 24/);
+  await expect(cut).toContainText(/Connection lost: kept up\s+to token \d+ of 24/);
   const kept = await desk.text();
   expect(expected.startsWith(kept)).toBe(true);
   await expect(desk.page.locator(".server")).toContainText("Offline");

@@ -76,10 +76,16 @@ const editor = new Editor(
   ]),
 );
 
+const store = await Store.open().catch((error: unknown) => {
+  byId("bar").textContent =
+    "This browser does not let the page keep anything, and Quillmate writes nothing it cannot keep. Allow storage for this page, or leave private browsing, and reload.";
+  throw error;
+});
+
 const page: Page = {
   live,
   editor,
-  store: await Store.open(),
+  store,
   sampler: startSampler(),
   announce(text) {
     const say = byId("say");
@@ -138,9 +144,12 @@ const verbs: view.Verbs = {
   },
 };
 
+let lastSet = "temperature";
+
 function setSetting(key: (typeof fields)[number]["key"], typed: string): void {
   const field = fields.find((one) => one.key === key);
   if (field === undefined) return;
+  lastSet = key;
   // An emptied seed is a fresh one.
   const why = key === "seed" && typed.trim() === "" ? null : field.refuse(typed);
   if (why !== null) {
@@ -207,7 +216,7 @@ async function openRecord(file: File): Promise<void> {
     replay: null,
     again: null,
     repeats: null,
-    partsAt: null,
+    parted: null,
     replaces: null,
   };
   await closeMenu(() => stories.create(prompt));
@@ -248,7 +257,7 @@ const altKeys: Record<string, () => void> = {
     if (isRun(take)) verbs.replay(take);
   },
   KeyS() {
-    if (!live.now.sheet) verbs.toggleSheet();
+    if (getComputedStyle(byId("settings")).display === "none") verbs.toggleSheet();
     setTimeout(() => byId("set-temperature").focus());
   },
 };
@@ -291,8 +300,8 @@ function overlay(): Overlay {
 
 function show(): void {
   const state = live.now;
-  const held = editor.focusedIn;
-  const label = held?.closest("button, summary")?.getAttribute("aria-label") ?? held?.textContent ?? null;
+  const held = document.activeElement;
+  const heldInText = editor.focusedIn;
   render(view.header(state, verbs), byId("head"));
   render(view.settingsPanel(state, verbs, refused), byId("settings"));
   render(view.bar(state, verbs), byId("bar"));
@@ -300,12 +309,21 @@ function show(): void {
   editor.show(overlay());
   for (const host of hosts.keys()) showHost(host);
   editor.view.requestMeasure();
-  // A button under the text that was made anew keeps the focus it had.
-  if (held !== null && !held.isConnected && label !== null) {
-    const again = [...hosts.keys()]
-      .flatMap((host) => [...host.querySelectorAll<HTMLElement>("button, summary")])
-      .find((one) => (one.getAttribute("aria-label") ?? one.textContent) === label);
-    (again ?? editor.view.contentDOM).focus({ preventScroll: true });
+  keepFocus(held, heldInText);
+}
+
+const nameOf = (one: Element): string | null => one.getAttribute("aria-label") ?? one.textContent;
+const gone = (one: Element | null): one is Element =>
+  one !== null && one !== document.body && !(one.isConnected && one.checkVisibility());
+
+/** What had the focus and is gone, or was made anew, hands it on to the nearest thing that is there. */
+function keepFocus(held: Element | null, heldInText: Element | null): void {
+  if (gone(heldInText)) {
+    const buttons = [...hosts.keys()].flatMap((host) => [...host.querySelectorAll<HTMLElement>("button, summary")]);
+    (buttons.find((one) => nameOf(one) === nameOf(heldInText)) ?? editor.view.contentDOM).focus({ preventScroll: true });
+  } else if (gone(held)) {
+    const setting = byId(`set-${lastSet}`);
+    (setting.checkVisibility() ? setting : editor.view.contentDOM).focus({ preventScroll: true });
   }
 }
 

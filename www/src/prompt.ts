@@ -16,7 +16,7 @@ export async function promptFor(
 ): Promise<string> {
   let tail = cutTo(text, limits.characters);
   if (new TextEncoder().encode(tail).length <= limits.tokens) return tail;
-  // More characters than this never fit; counting them all would only cost time.
+  // More characters than this hardly ever fit; counting them all would only cost time.
   tail = cutTo(tail, limits.tokens * 8);
   for (;;) {
     const tokens = await countTokens(tail);

@@ -1,6 +1,7 @@
 // Is the server there, is its model loaded, and which model is it? Asked again and again, gently.
 import * as api from "./api";
 import { complain, type Page } from "./page";
+import type { ServerStatus } from "./state";
 import { TokenTable } from "./tokens";
 
 const OFTEN_MS = 1000;
@@ -8,6 +9,7 @@ const SELDOM_MS = 5000;
 
 export class Server {
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #last: ServerStatus = "unknown";
 
   constructor(
     private readonly page: Page,
@@ -17,8 +19,10 @@ export class Server {
     addEventListener("online", () => void this.look());
     addEventListener("offline", () => void this.look());
     page.live.listen(() => {
+      const { server } = page.live.now;
       // Somebody lost the connection: look soon.
-      if (page.live.now.server === "away" && this.#timer === undefined) this.#again(OFTEN_MS);
+      if (server === "away" && this.#last !== "away") this.#again(OFTEN_MS);
+      this.#last = server;
     });
   }
 

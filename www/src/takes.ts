@@ -41,8 +41,8 @@ export interface RunTake extends Common {
   again: number | null;
   /** Set on the run of a regeneration: the take it is to give again. Such a take is shown only if it differs. */
   repeats: string | null;
-  /** Where a regeneration that should have been equal parted from its take. */
-  partsAt: number | null;
+  /** Where a regeneration that should have been equal parted from its take, and why. */
+  parted: { at: number; why: "model" | "prompt" | "logits" } | null;
   /** What stood in the passage before, for one undo to give back, also over a reload. */
   replaces: { text: string; take: string } | null;
 }

@@ -58,7 +58,16 @@ export function header(state: State, verbs: Verbs): TemplateResult {
       <ul>
         ${state.stories.map(
           ({ id, title }) =>
-            html`<li><button class="quiet story" aria-current=${id === state.story ? "true" : "false"} ?disabled=${state.work !== null && id !== state.story} @click=${() => verbs.openStory(id)}>${title}</button></li>`,
+            html`<li>
+              <button
+                class="quiet story"
+                aria-current=${id === state.story ? "true" : "false"}
+                ?disabled=${state.work !== null && id !== state.story}
+                @click=${() => verbs.openStory(id)}
+              >
+                ${title}
+              </button>
+            </li>`,
         )}
       </ul>
       <p class="row">
@@ -77,7 +86,15 @@ export function header(state: State, verbs: Verbs): TemplateResult {
         /></label>
       </p>
     </div>
-    <button class="quiet only-phone" aria-expanded=${state.sheet ? "true" : "false"} aria-controls="settings" title="Temperature, top-k, top-p, seed, length (${keys.settings})" @click=${verbs.toggleSheet}>Settings</button>
+    <button
+      class="quiet only-phone"
+      aria-expanded=${state.sheet ? "true" : "false"}
+      aria-controls="settings"
+      title="Temperature, top-k, top-p, seed, length (${keys.settings})"
+      @click=${verbs.toggleSheet}
+    >
+      Settings
+    </button>
     <div class="server" data-status=${state.server}>${server(state)}</div>
   `;
 }
@@ -87,11 +104,16 @@ function server({ server: status, loaded, model }: State): TemplateResult {
     case "unknown":
       return html`<span>Looking for the server…</span>`;
     case "loading":
-      return html`<label>Model loading: ${megabytes(loaded.bytes)} of ${megabytes(loaded.of)} MB <progress max=${loaded.of || 1} value=${loaded.bytes}></progress></label>`;
+      return html`<label
+        >Model loading: ${megabytes(loaded.bytes)} of ${megabytes(loaded.of)} MB
+        <progress max=${loaded.of || 1} value=${loaded.bytes}></progress
+      ></label>`;
     case "away":
       return html`<span>Offline <small>replay and preview still work</small></span>`;
     case "ready":
-      return html`<span title=${model === null ? "" : `Model file ${model.sha256.slice(0, 12)}…, ${model.vocab} tokens`}>${model?.name ?? "Ready"}</span>`;
+      return html`<span title=${model === null ? "" : `Model file ${model.sha256.slice(0, 12)}…, ${model.vocab} tokens`}
+        >${model?.name ?? "Ready"}</span
+      >`;
   }
 }
 
@@ -105,27 +127,29 @@ export function settingsPanel(
   const lost = lostPassages(state);
   return html`
     <div class="panel">
-    <div class="panel-head">
-      <h2>Settings</h2>
-      <button class="quiet only-phone" @click=${verbs.toggleSheet}>Close</button>
-    </div>
-    ${fields.map((field) => {
-      const value =
-        field.key === "seed"
-          ? (state.preview?.seed ?? seedOf)
-          : String(field.key === "length" ? state.length : state.settings[field.key]);
-      return setting(field, value, verbs, refused.get(field.key), field.key === "seed" ? freshChoice(state, verbs) : nothing);
-    })}
-    ${
-      lost.length === 0
-        ? nothing
-        : html`<details class="lost">
-          <summary>${plural(lost.length, "passage")} kept that ${lost.length === 1 ? "is" : "are"} no longer in the text</summary>
-          <ul>
-            ${lost.map((one) => html`<li><span>${one.text.trim().slice(0, 80) || "(empty)"}</span> <button class="quiet" @click=${() => verbs.putBack(one.passage)}>Put back at the cursor</button></li>`)}
-          </ul>
-        </details>`
-    }
+      <div class="panel-head">
+        <h2>Settings</h2>
+        <button class="quiet only-phone" @click=${verbs.toggleSheet}>Close</button>
+      </div>
+      ${fields.map((field) => {
+        const value =
+          field.key === "seed"
+            ? (state.preview?.seed ?? seedOf)
+            : String(field.key === "length" ? state.length : state.settings[field.key]);
+        return setting(field, value, verbs, refused.get(field.key), field.key === "seed" ? freshChoice(state, verbs) : nothing);
+      })}
+      ${
+        lost.length === 0
+          ? nothing
+          : html`<details class="lost">
+              <summary>
+                ${plural(lost.length, "passage")} kept that ${lost.length === 1 ? "is" : "are"} no longer in the text
+              </summary>
+              <ul>
+                ${lost.map((one) => html`<li><span>${one.text.trim().slice(0, 80) || "(empty)"}</span> <button class="quiet" @click=${() => verbs.putBack(one.passage)}>Put back at the cursor</button></li>`)}
+              </ul>
+            </details>`
+      }
     </div>
     ${state.preview === null ? nothing : preview(state, verbs)}
   `;
@@ -155,7 +179,15 @@ function setting(
           @input=${input}
         />
       </div>
-      <input type="range" aria-label="${label}, slider" min=${min} max=${max} step=${step} .value=${liveValue(value === "" ? "0" : value)} @input=${input} />
+      <input
+        type="range"
+        aria-label="${label}, slider"
+        min=${min}
+        max=${max}
+        step=${step}
+        .value=${liveValue(value === "" ? "0" : value)}
+        @input=${input}
+      />
       <p id="about-${key}">${refused === undefined ? sentence : html`<span class="bad">${refused.why}</span>`}</p>
       ${rest}
     </div>
@@ -163,7 +195,9 @@ function setting(
 }
 
 const freshChoice = (state: State, verbs: Verbs): TemplateResult => html`
-  <label class="check"><input type="checkbox" .checked=${liveValue(state.seed === null)} @change=${verbs.freshSeed} /> A fresh seed each time</label>
+  <label class="check"
+    ><input type="checkbox" .checked=${liveValue(state.seed === null)} @change=${verbs.freshSeed} /> A fresh seed each time</label
+  >
 `;
 
 function preview(state: State, verbs: Verbs): TemplateResult {
@@ -175,7 +209,13 @@ function preview(state: State, verbs: Verbs): TemplateResult {
       <p data-preview><b>Preview.</b> ${sayPreview(shown, (token) => table?.name(token) ?? `token ${token}`)}</p>
       <p class="row">
         ${parts === null ? nothing : html`<button class="primary" ?disabled=${state.server !== "ready" || state.work !== null} title="A new take: what stays is here at once, the server is asked for the rest" @click=${verbs.goOn}>Continue from there</button>`}
-        <button class="quiet" title="Close the preview (Escape); the settings stay for the next take" @click=${verbs.closePreview}>Close</button>
+        <button
+          class="quiet"
+          title="Close the preview (Escape); the settings stay for the next take"
+          @click=${verbs.closePreview}
+        >
+          Close
+        </button>
       </p>
       ${parts !== null && state.server !== "ready" ? html`<p><small>The server is needed for what follows; it cannot be reached now.</small></p>` : nothing}
     </section>
@@ -186,28 +226,58 @@ export function bar(state: State, verbs: Verbs): TemplateResult {
   const { work, notice } = state;
   const take = activeTake(state);
   const ready = state.server === "ready";
+  const busy = !ready || work !== null;
   return html`
     ${
       notice === null
         ? nothing
         : html`<div class="notice ${notice.tone}">
-          <p>${notice.text} ${notice.code === null ? nothing : html`<small>${notice.code}</small>`}</p>
-          <button class="quiet" aria-label="Dismiss this message" @click=${verbs.dismiss}>×</button>
-        </div>`
+            <p>${notice.text} ${notice.code === null ? nothing : html`<small>${notice.code}</small>`}</p>
+            <button class="quiet" aria-label="Dismiss this message" @click=${verbs.dismiss}>×</button>
+          </div>`
     }
     <div class="verbs ${work === null ? "" : "busy"}">
-      ${
+      ${verb(
         work === null
-          ? html`<button class="primary" id="generate" ?disabled=${!ready} title="Go on from the cursor (${keys.generate})" aria-keyshortcuts=${mac ? "Meta+Enter" : "Control+Enter"} @pointerdown=${stay} @mousedown=${stay} @click=${verbs.generate}>
-            Generate <kbd>${keys.generate}</kbd>
-          </button>`
-          : html`<button class="primary" id="stop" ?disabled=${work.phase !== "writing"} title="Stop here; what is written stays (Escape)" aria-keyshortcuts="Escape" @mousedown=${stay} @click=${verbs.stop}>Stop <kbd>Esc</kbd></button>`
-      }
-      <button ?disabled=${!ready || work !== null || !isRun(take)} title="This passage again, same seed and same settings: the same text (${keys.regenerate})" aria-keyshortcuts="Alt+R" @mousedown=${stay} @click=${verbs.regenerate}>Regenerate</button>
-      <button ?disabled=${!ready || work !== null || take === undefined} title="This passage again with another seed; the takes so far are kept (${keys.newTake})" aria-keyshortcuts="Alt+N" @mousedown=${stay} @click=${verbs.newTake}>New take</button>
+          ? {
+              id: "generate",
+              label: "Generate",
+              key: keys.generate,
+              title: "Go on from the cursor",
+              off: !ready,
+              act: verbs.generate,
+            }
+          : {
+              id: "stop",
+              label: "Stop",
+              key: "Esc",
+              title: "Stop here; what is written stays",
+              off: work.phase !== "writing",
+              act: verbs.stop,
+            },
+      )}
+      ${verb({ id: "regenerate", label: "Regenerate", title: `This passage again, same seed and same settings: the same text (${keys.regenerate})`, off: busy || !isRun(take), act: verbs.regenerate })}
+      ${verb({ id: "new-take", label: "New take", title: `This passage again with another seed; the takes so far are kept (${keys.newTake})`, off: busy || take === undefined, act: verbs.newTake })}
       <span class="progress">${progress(state)}</span>
     </div>
   `;
+}
+
+/** One element whatever it says, and never disabled in the strict sense: either would take the focus away. */
+function verb(one: { id: string; label: string; key?: string; title: string; off: boolean; act: () => void }): TemplateResult {
+  const { id, label, key, title, off, act } = one;
+  // The second click of a double click on Generate must not stop it.
+  const press = (event: MouseEvent): void => (off || event.detail > 1 ? undefined : act());
+  return html`<button
+    id=${id}
+    class=${key === undefined ? "" : "primary"}
+    title=${key === undefined ? title : `${title} (${key})`}
+    aria-disabled=${off ? "true" : "false"}
+    @mousedown=${stay}
+    @click=${press}
+  >
+    ${label} ${key === undefined ? nothing : html`<kbd>${key}</kbd>`}
+  </button>`;
 }
 
 function progress(state: State): TemplateResult | string {
@@ -221,7 +291,8 @@ function progress(state: State): TemplateResult | string {
     case "stopping":
       return "Stopping…";
     case "writing":
-      return html`<progress max=${work.of} value=${work.token} aria-label="Tokens written"></progress> ${work.repeating ? "same so far, " : ""}token ${work.token} of ${work.of}`;
+      return html`<progress max=${work.of} value=${work.token} aria-label="Tokens written"></progress>
+        ${work.repeating ? "same so far, " : ""}token ${work.token} of ${work.of}`;
   }
 }
 
@@ -235,18 +306,29 @@ export function line(state: State, passage: string, verbs: Verbs): TemplateResul
   return html`
     <div class="line" role="group" aria-label="About this passage">
       <span class="item takes"
-        >take ${place} of ${takes.length}${
+        >take ${place} of
+        ${takes.length}${
           takes.length > 1
             ? html`<span class="pills" role="group" aria-label="Takes of this passage"
-              >${takes.map((one, index) => pill(state, one, index + 1, one.id === take.id, verbs))}</span
-            >`
+                >${takes.map((one, index) => pill(state, one, index + 1, one.id === take.id, verbs))}</span
+              >`
             : nothing
         }</span
       >
       ${isRun(take) ? runLine(state, take, writing, verbs) : html`<span class="item">your own version</span>`}
       ${
         isEdited(state) && state.active === passage
-          ? html`<span class="item">edited by you <button class="quiet" title="Puts the take's own text back; yours is kept as a take" @mousedown=${stay} @click=${() => verbs.restore(passage)}>Put back</button></span>`
+          ? html`<span class="item"
+              >edited by you
+              <button
+                class="quiet"
+                title="Puts the take's own text back; yours is kept as a take"
+                @mousedown=${stay}
+                @click=${() => verbs.restore(passage)}
+              >
+                Put back
+              </button></span
+            >`
           : nothing
       }
       ${isRun(take) && !writing ? more(state, take, verbs) : nothing}
@@ -255,25 +337,32 @@ export function line(state: State, passage: string, verbs: Verbs): TemplateResul
   `;
 }
 
-const pill = (state: State, take: Take, number: number, isCurrent: boolean, verbs: Verbs): TemplateResult => html`<button
-  class="pill"
-  data-take=${number}
-  aria-pressed=${isCurrent ? "true" : "false"}
-  aria-label="Take ${number}"
-  title="${take.kind === "hand" ? "Your own version" : `Take ${number}, seed ${take.start.seed}`} (${keys.previous} and ${keys.next} step through them)"
-  ?disabled=${state.work?.passage === take.passage}
-  @mousedown=${stay}
-  @click=${() => verbs.show(take.passage, take.id)}
->
-  ${number}
-</button>`;
+const pill = (state: State, take: Take, number: number, isCurrent: boolean, verbs: Verbs): TemplateResult =>
+  html`<button
+    class="pill"
+    data-take=${number}
+    aria-pressed=${isCurrent ? "true" : "false"}
+    aria-label="Take ${number}"
+    title="${take.kind === "hand" ? "Your own version" : `Take ${number}, seed ${take.start.seed}`} (${keys.previous} and ${keys.next} step through them)"
+    ?disabled=${state.work?.passage === take.passage}
+    @mousedown=${stay}
+    @click=${() => verbs.show(take.passage, take.id)}
+  >
+    ${number}
+  </button>`;
 
 function runLine(state: State, take: RunTake, writing: boolean, verbs: Verbs): TemplateResult {
   const said = sayVerdict(take, state.table);
   return html`
-    <span class="item"><button class="quiet seed" title="Copy the seed" @mousedown=${stay} @click=${() => verbs.copySeed(take.start.seed)}>seed ${take.start.seed}</button></span>
+    <span class="item"
+      ><button class="quiet seed" title="Copy the seed" @mousedown=${stay} @click=${() => verbs.copySeed(take.start.seed)}>
+        seed ${take.start.seed}
+      </button></span
+    >
     <span class="item">${describeSettings(take.start.settings)}</span>
-    <span class="item">${writing ? `token ${take.tokens.length} of ${take.length}` : plural(take.tokens.length, "token")}${take.reason === "end_token" ? ", the model ended here" : take.reason === "stopped" ? ", stopped" : ""}</span>
+    <span class="item"
+      >${writing ? `token ${take.tokens.length} of ${take.length}` : plural(take.tokens.length, "token")}${take.reason === "end_token" ? ", the model ended here" : take.reason === "stopped" ? ", stopped" : ""}</span
+    >
     ${writing || take.status !== "done" ? nothing : html`<span class="item verdict ${said.tone}" data-verdict title=${said.long ?? ""}>${said.short}</span>`}
     ${sayAgain(take) === null ? nothing : html`<span class="item verdict good" data-again>${sayAgain(take)}</span>`}
   `;
@@ -295,14 +384,34 @@ function more(state: State, take: RunTake, verbs: Verbs): TemplateResult {
   return html`<details class="more" @focusout=${leaveMenu} @keydown=${escapeMenu}>
     <summary title="Replay, record, test vector">More</summary>
     <div class="menu" @click=${closeMenu}>
-      <button class="quiet" title="Computes the take again in this browser, from what it keeps; no server needed (${keys.replay})" @click=${() => verbs.replay(take)}>Replay here</button>
+      <button
+        class="quiet"
+        title="Computes the take again in this browser, from what it keeps; no server needed (${keys.replay})"
+        @click=${() => verbs.replay(take)}
+      >
+        Replay here
+      </button>
       ${take.verdict === null && take.run !== null ? html`<button class="quiet" ?disabled=${state.server !== "ready"} title="Has the server recompute it" @click=${() => verbs.verify(take)}>Verify</button>` : nothing}
-      <button class="quiet" title="Puts this take's settings and seed into the settings panel" @click=${() => verbs.useSettings(take)}>Use its settings</button>
+      <button
+        class="quiet"
+        title="Puts this take's settings and seed into the settings panel"
+        @click=${() => verbs.useSettings(take)}
+      >
+        Use its settings
+      </button>
       <button class="quiet" title="All a replay needs, in one file" @click=${() => verbs.saveRecord(take)}>Save record</button>
-      <button class="quiet" title="For engineers: every step with its frame and its token" @click=${() => verbs.copyVector(take)}>Copy as test vector</button>
+      <button class="quiet" title="For engineers: every step with its frame and its token" @click=${() => verbs.copyVector(take)}>
+        Copy as test vector
+      </button>
     </div>
   </details>`;
 }
+
+const PARTED = {
+  model: "the server now runs another model",
+  prompt: "the text before it was not read as the same tokens",
+  logits: "the server's logits were not the same",
+};
 
 function below(state: State, take: RunTake, verbs: Verbs): TemplateResult {
   const cut = isCut(state, take) ? take : cutRepeat(state, take);
@@ -313,12 +422,27 @@ function below(state: State, take: RunTake, verbs: Verbs): TemplateResult {
       cut === undefined
         ? nothing
         : html`<p class="below waiting" data-cut>
-          ${state.server === "away" ? "Connection lost: " : "Cut short: "}${cut === take ? "" : "the regeneration is "}kept up to token ${cut.tokens.length} of ${cut.length}.
-          <button ?disabled=${state.work !== null} title="Goes on from token ${cut.tokens.length + 1} (${keys.regenerate})" @mousedown=${stay} @click=${() => verbs.resume(cut)}>Resume</button>
-        </p>`
+            ${state.server === "away" ? "Connection lost: " : "Cut short: "}${cut === take ? "" : "the regeneration is "}kept up
+            to token ${cut.tokens.length} of ${cut.length}.
+            <button
+              ?disabled=${state.work !== null}
+              title="Goes on from token ${cut.tokens.length + 1} (${keys.regenerate})"
+              @mousedown=${stay}
+              @click=${() => verbs.resume(cut)}
+            >
+              Resume
+            </button>
+          </p>`
     }
     ${take.status === "failed" ? html`<p class="below bad">The server could not go on with this run. What came is kept. <small>${take.reason}</small></p>` : nothing}
-    ${take.partsAt === null ? nothing : html`<p class="below bad">This was to be the same text again, and parts from it at token ${take.partsAt + 1}: the server's logits were not the same. Both takes are kept.</p>`}
+    ${
+      take.parted === null
+        ? nothing
+        : html`<p class="below bad" data-parted>
+            This was to be the same text again, and parts from it at token ${take.parted.at + 1}: ${PARTED[take.parted.why]}. Both
+            takes are kept.
+          </p>`
+    }
     ${said.tone === "bad" ? explained(said, "data-differs") : nothing}
     ${replay === null ? nothing : replay.tone === "bad" ? explained(replay, "data-replay") : html`<p class="below good" data-replay>${replay.short}</p>`}
   `;
@@ -340,7 +464,14 @@ export function switcher(state: State, passage: string, verbs: Verbs): TemplateR
   const name = `Take ${at + 1} of ${takes.length}`;
   return html`<span class="switch" role="group" aria-label=${name}
     ><button class="quiet" aria-label="Previous take" title="Previous take" @mousedown=${stay} @click=${() => step(-1)}>‹</button
-    ><button class="quiet" aria-label="${at + 1}/${takes.length}: ${name.toLowerCase()}, show more" title="${name}; click for all about it" @mousedown=${stay} @click=${() => verbs.activate(passage)}>${at + 1}/${takes.length}</button
+    ><button
+      class="quiet"
+      aria-label="${at + 1}/${takes.length}: ${name.toLowerCase()}, show more"
+      title="${name}; click for all about it"
+      @mousedown=${stay}
+      @click=${() => verbs.activate(passage)}
+    >
+      ${at + 1}/${takes.length}</button
     ><button class="quiet" aria-label="Next take" title="Next take" @mousedown=${stay} @click=${() => step(1)}>›</button></span
   >`;
 }

@@ -26,7 +26,15 @@ interface Order {
 export class Writing {
   #abort: AbortController | null = null;
 
-  constructor(private readonly page: Page) {}
+  /** Takes the writer stopped while the server could not hear it. */
+  readonly #toStop = new Set<string>();
+
+  constructor(private readonly page: Page) {
+    // Without a server a stream only seems to be there.
+    page.live.listen(() => {
+      if (page.live.now.server === "away") this.#abort?.abort();
+    });
+  }
 
   /** Goes on from the cursor. */
   async generate(): Promise<void> {
@@ -104,6 +112,7 @@ export class Writing {
       // What the server has sampled by now still arrives, then the end.
       await api.stopRun(take.run);
     } catch {
+      this.#toStop.add(take.id);
       this.#abort?.abort();
     }
   }
@@ -111,6 +120,7 @@ export class Writing {
   /** Goes on with a run that was cut short, from the first token that is not here yet. */
   async resume(take: RunTake): Promise<void> {
     await this.#guard(null, async () => {
+      if (take.run !== null && this.#toStop.delete(take.id)) await api.stopRun(take.run);
       if (take.repeats === null) {
         await this.#keepHand(take.passage);
         this.page.editor.begin(take.passage, take.id, take.text, null);
@@ -215,7 +225,7 @@ export class Writing {
       replay: null,
       again: null,
       repeats: repeats?.id ?? null,
-      partsAt: null,
+      parted: null,
       replaces: before,
     };
     await store.saveSteps(take, 0, agreed?.carried.frames ?? []);
@@ -279,6 +289,7 @@ export class Writing {
         throw error;
       }
     } finally {
+      this.#abort = null;
       void sampler.forget(take.id);
       if (take.repeats === null) editor.commit(take.passage);
       sentences.end();
@@ -321,10 +332,16 @@ export class Writing {
     if (!isRun(original)) return take;
     const at = take.tokens.length - 1;
     if (take.tokens[at] === original.tokens[at]) return take;
-    const parted = {
+    const why =
+      take.model.sha256 !== original.model.sha256
+        ? "model"
+        : firstDifference(take.start.prompt, original.start.prompt) === null
+          ? "logits"
+          : "prompt";
+    const parted: RunTake = {
       ...take,
       repeats: null,
-      partsAt: at,
+      parted: { at, why },
       number: nextNumber(live.now, take.passage),
       replaces: this.#standing(take.passage),
     };

@@ -38,7 +38,7 @@ const take: RunTake = {
   replay: null,
   again: null,
   repeats: null,
-  partsAt: null,
+  parted: null,
   replaces: null,
 };
 const names = { name: (token: number | null) => `“${token}”` };
