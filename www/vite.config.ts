@@ -1,11 +1,11 @@
 import { defineConfig } from "vite";
 
-// In development the server of the API runs beside Vite: QUILLMATE_API=http://127.0.0.1:8080 npm run dev
-const api = process.env["QUILLMATE_API"] ?? "http://127.0.0.1:8080";
+// In development the server of the API runs beside Vite: QUILLMATE_API=http://127.0.0.1:7473 npm run dev
+const api = process.env["QUILLMATE_API"] ?? "http://127.0.0.1:7473";
 
 export default defineConfig({
   // The page is one package of a larger repository and imports the wasm package beside it.
-  server: { proxy: { "/api": api }, fs: { allow: [".."] } },
+  server: { proxy: { "/api": { target: api, changeOrigin: true, headers: { origin: api } } }, fs: { allow: [".."] } },
   worker: { format: "es" },
   build: {
     target: "es2022",

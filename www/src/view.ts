@@ -111,8 +111,9 @@ function server({ server: status, loaded, model }: State): TemplateResult {
     case "away":
       return html`<span>Offline <small>replay and preview still work</small></span>`;
     case "ready":
-      return html`<span title=${model === null ? "" : `Model file ${model.sha256.slice(0, 12)}…, ${model.vocab} tokens`}
-        >${model?.name ?? "Ready"}</span
+      return html`<span
+        title=${model === null ? "" : `${model.name}, model file ${model.sha256.slice(0, 12)}…, ${model.vocab} tokens`}
+        ><span class="wide">${model?.name ?? ""}</span><span class="only-phone">Ready</span></span
       >`;
   }
 }
