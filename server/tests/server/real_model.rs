@@ -92,13 +92,14 @@ fn a_story_survives_sigkill_and_company() {
     let path = path.to_str().unwrap();
     let asked = request(STORY, 41, 24);
     let data = tempdir().unwrap();
-    let server = Server::start(data.path(), path, &["--kept-prompts", "0"]);
+    let server = Server::start(data.path(), path, &["--kept-prompts", "0", "--threads", "1"]);
     let alone = server.write(&asked);
     assert_eq!(server.write(&asked), alone, "without a kept context");
     drop(server);
 
+    // From here on with two threads: how the work is divided must not be seen in the bits either.
     let data = tempdir().unwrap();
-    let server = Server::start(data.path(), path, &[]);
+    let server = Server::start(data.path(), path, &["--threads", "2"]);
     let id = server.begin(&asked);
     let beside = [server.begin(&request("Once upon a time", 1, 24)), server.begin(&asked)];
     let mut watching = server.watch(&id, 0);
