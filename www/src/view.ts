@@ -283,7 +283,7 @@ function verb(one: { id: string; label: string; key?: string; title: string; off
 
 function progress(state: State): TemplateResult | string {
   const { work } = state;
-  if (work === null) return state.server === "loading" ? "The model is loading; you can write meanwhile." : "";
+  if (work === null) return state.server === "loading" ? "You can write meanwhile." : "";
   switch (work.phase) {
     case "asking":
       return "Reading your text…";
