@@ -37,7 +37,9 @@ fn tokens(c: &mut Criterion) {
             ("T alone", Settings::new(0.8, 0, 1.0)),
         ] {
             let settings = settings.expect("valid");
-            group.bench_function(BenchmarkId::new(name, vocabulary), |b| b.iter(|| sample(black_box(&row), &settings, 0.42)));
+            group.bench_function(BenchmarkId::new(name, vocabulary), |b| {
+                b.iter(|| sample(black_box(&row), &settings, 0.42))
+            });
         }
         group.bench_function(BenchmarkId::new("frame, k 50: encode and decode", vocabulary), |b| {
             let settings = Settings::new(0.8, 50, 0.95).expect("valid");

@@ -44,6 +44,8 @@ export interface SamplerError extends Error {
     index?: number;
     /** The offending value, where there is one. */
     value?: unknown;
+    /** The row of a batch or chain it speaks of, where there is one. */
+    row?: number;
 }
 
 /**
@@ -64,6 +66,68 @@ export function draw(seed: Seed, step: number | bigint, stream?: number | bigint
 /** e^x, correctly rounded. NaN for NaN. */
 export function exp(x: number): number;
 
+/** What a token is drawn from: ids ascending, with the probability of each. */
+export interface Distribution {
+    ids: Uint32Array;
+    probabilities: Float64Array;
+}
+
+/**
+ * What the next token is really drawn from under these settings: after temperature, top-k and top-p. This, and not a
+ * raw softmax, is what `speculativeStep` must be given.
+ */
+export function distribution(logits: Logits, settings?: Settings): Distribution;
+
+/**
+ * Chooses a token for each of B rows in one call. Row i is exactly `sampleToken` of row i; a refused row has its error
+ * in its place (with a `row` number), and costs only itself.
+ *
+ * @param logits B * vocab numbers, row after row
+ * @param settings one for each row, or one object for all
+ * @param u B uniform numbers
+ */
+export function sampleBatch(
+logits: Logits,
+vocab: number,
+settings: readonly Settings[] | Settings | undefined,
+u: Float64Array | readonly number[],
+): (number | SamplerError)[];
+
+/** Gives one row of logits for each context, all of one length. Synchronous. */
+export type BatchModel = (contexts: Uint32Array[]) => readonly Logits[];
+
+/**
+ * Advances every generator by one token, asking the model once for all contexts. Each gets the token of stepping alone.
+ * A generator whose row is refused stays where it was, with its error in its place (and a `row` number); a model that
+ * throws, or gives another number of rows or rows of different lengths, advances nobody.
+ */
+export function stepBatch(generators: readonly Generator[], model: BatchModel): (number | SamplerError)[];
+
+/**
+ * Judges one draft token: accepts it when `uAccept * q[d] < p[d]`, otherwise draws from `max(0, p - q)`.
+ *
+ * @param p what the target draws from, by token id; @param q what the draft was drawn from
+ */
+export function speculativeStep(
+p: Float64Array,
+q: Float64Array,
+draftToken: number,
+uAccept: number,
+uResample: number,
+): { token: number; accepted: boolean };
+
+/** A draft token and what the draft model really drew it from. */
+export interface Draft extends Distribution {
+    token: number;
+}
+
+/** What came of a chain of drafts: the accepted ones, then one more token. */
+export interface Chain {
+    tokens: number[];
+    /** How many drafts were accepted: `tokens.length - 1`. */
+    accepted: number;
+}
+
 /** A fresh seed from the platform's secure random source (Web Crypto), as a decimal string. */
 export function randomSeed(): string;
 
@@ -82,6 +146,13 @@ export class Generator {
     stepWith(logits: Logits): number;
     /** Emits the next token from a frame, which must be for this step and suffice for the settings. */
     stepWithFrame(frame: Frame): number;
+    /**
+     * Emits up to `drafts.length + 1` tokens, drafter-invariant: the text is the one without speculation, whatever is
+     * drafted. Row i is the target's after the context and the first i drafts; there is one row more than drafts.
+     */
+    stepWithDrafts(rows: readonly Logits[], drafts: TokenIds): Chain;
+    /** Emits up to `drafts.length + 1` tokens by the p/q rule: distributed as without speculation. */
+    stepSpeculative(rows: readonly Logits[], drafts: readonly Draft[]): Chain;
     /** A plain object, safe for `JSON.stringify`. */
     state(): GeneratorState;
     /** Tokens emitted so far (a copy). */
@@ -172,6 +243,7 @@ export interface InitOutput {
     readonly memory: WebAssembly.Memory;
     readonly __wbg_frame_free: (a: number, b: number) => void;
     readonly __wbg_generator_free: (a: number, b: number) => void;
+    readonly distribution: (a: any, b: any) => [number, number, number];
     readonly draw: (a: any, b: any, c: any) => [number, number, number];
     readonly exp: (a: any) => [number, number, number];
     readonly frame_checksum: (a: number) => [number, number];
@@ -187,6 +259,7 @@ export interface InitOutput {
     readonly frame_step: (a: number) => number;
     readonly frame_sufficesFor: (a: number, b: any) => [number, number, number];
     readonly frame_vocab: (a: number) => number;
+    readonly generator__share: (a: number) => number;
     readonly generator_fromState: (a: any, b: any) => [number, number, number];
     readonly generator_new: (a: any, b: any, c: any, d: any) => [number, number, number];
     readonly generator_position: (a: number) => number;
@@ -195,12 +268,17 @@ export interface InitOutput {
     readonly generator_settings: (a: number) => [number, number, number];
     readonly generator_state: (a: number) => [number, number, number];
     readonly generator_step: (a: number) => [number, number, number];
+    readonly generator_stepSpeculative: (a: number, b: any, c: any) => [number, number, number];
     readonly generator_stepWith: (a: number, b: any) => [number, number, number];
+    readonly generator_stepWithDrafts: (a: number, b: any, c: any) => [number, number, number];
     readonly generator_stepWithFrame: (a: number, b: number) => [number, number, number];
     readonly generator_tokens: (a: number) => any;
     readonly randomSeed: () => [number, number, number, number];
+    readonly sampleBatch: (a: any, b: any, c: any, d: any) => [number, number, number];
     readonly sampleToken: (a: any, b: any, c: any) => [number, number, number];
+    readonly speculativeStep: (a: any, b: any, c: any, d: any, e: any) => [number, number, number];
     readonly stateSchema: () => [number, number];
+    readonly stepBatch: (a: any, b: any) => [number, number, number];
     readonly uniform: (a: any, b: any, c: any) => [number, number, number];
     readonly verify: (a: any, b: any) => [number, number, number];
     readonly __wbindgen_malloc: (a: number, b: number) => number;
@@ -209,6 +287,7 @@ export interface InitOutput {
     readonly __wbindgen_exn_store: (a: number) => void;
     readonly __externref_table_alloc: () => number;
     readonly __wbindgen_externrefs: WebAssembly.Table;
+    readonly __externref_drop_slice: (a: number, b: number) => void;
     readonly __externref_table_dealloc: (a: number) => void;
     readonly __wbindgen_start: () => void;
 }

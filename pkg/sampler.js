@@ -194,6 +194,12 @@ export class Generator {
         GeneratorFinalization.register(obj, obj.__wbg_ptr, obj);
         return obj;
     }
+    static __unwrap(jsValue) {
+        if (!(jsValue instanceof Generator)) {
+            return 0;
+        }
+        return jsValue.__destroy_into_raw();
+    }
     __destroy_into_raw() {
         const ptr = this.__wbg_ptr;
         this.__wbg_ptr = 0;
@@ -203,6 +209,14 @@ export class Generator {
     free() {
         const ptr = this.__destroy_into_raw();
         wasm.__wbg_generator_free(ptr, 0);
+    }
+    /**
+     * Another handle on the same run, for `stepBatch`. Not part of the interface.
+     * @returns {Generator}
+     */
+    _share() {
+        const ret = wasm.generator__share(this.__wbg_ptr);
+        return Generator.__wrap(ret);
     }
     /**
      * `Generator.fromState(model, state)`.
@@ -288,6 +302,32 @@ export class Generator {
         return takeFromExternrefTable0(ret[0]);
     }
     /**
+     * `stepSpeculative(rows, drafts)`.
+     * @param {any} rows
+     * @param {any} drafts
+     * @returns {object}
+     */
+    stepSpeculative(rows, drafts) {
+        const ret = wasm.generator_stepSpeculative(this.__wbg_ptr, rows, drafts);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return takeFromExternrefTable0(ret[0]);
+    }
+    /**
+     * `stepWithDrafts(rows, drafts)`.
+     * @param {any} rows
+     * @param {any} drafts
+     * @returns {object}
+     */
+    stepWithDrafts(rows, drafts) {
+        const ret = wasm.generator_stepWithDrafts(this.__wbg_ptr, rows, drafts);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return takeFromExternrefTable0(ret[0]);
+    }
+    /**
      * `stepWithFrame(frame)`.
      * @param {Frame} frame
      * @returns {number}
@@ -333,6 +373,20 @@ export class Generator {
     }
 }
 if (Symbol.dispose) Generator.prototype[Symbol.dispose] = Generator.prototype.free;
+
+/**
+ * `distribution(logits, settings)`.
+ * @param {any} logits
+ * @param {any} settings
+ * @returns {object}
+ */
+export function distribution(logits, settings) {
+    const ret = wasm.distribution(logits, settings);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
+}
 
 /**
  * `draw(seed, step, stream = 0)`.
@@ -386,6 +440,22 @@ export function randomSeed() {
 }
 
 /**
+ * `sampleBatch(logits, vocab, settings, u)`.
+ * @param {any} logits
+ * @param {any} vocab
+ * @param {any} settings
+ * @param {any} u
+ * @returns {Array<any>}
+ */
+export function sampleBatch(logits, vocab, settings, u) {
+    const ret = wasm.sampleBatch(logits, vocab, settings, u);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
+}
+
+/**
  * `sampleToken(logits, settings, u)`.
  * @param {any} logits
  * @param {any} settings
@@ -398,6 +468,23 @@ export function sampleToken(logits, settings, u) {
         throw takeFromExternrefTable0(ret[1]);
     }
     return ret[0] >>> 0;
+}
+
+/**
+ * `speculativeStep(p, q, draftToken, uAccept, uResample)`.
+ * @param {any} p
+ * @param {any} q
+ * @param {any} draft_token
+ * @param {any} u_accept
+ * @param {any} u_resample
+ * @returns {object}
+ */
+export function speculativeStep(p, q, draft_token, u_accept, u_resample) {
+    const ret = wasm.speculativeStep(p, q, draft_token, u_accept, u_resample);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
 }
 
 /**
@@ -415,6 +502,20 @@ export function stateSchema() {
     } finally {
         wasm.__wbindgen_free(deferred1_0, deferred1_1, 1);
     }
+}
+
+/**
+ * `stepBatch(generators, model)`.
+ * @param {any} generators
+ * @param {any} model
+ * @returns {Array<any>}
+ */
+export function stepBatch(generators, model) {
+    const ret = wasm.stepBatch(generators, model);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
 }
 
 /**
@@ -555,6 +656,10 @@ function __wbg_get_imports() {
             const ret = Array.from(arg0);
             return ret;
         },
+        __wbg_generator_unwrap: function(arg0) {
+            const ret = Generator.__unwrap(arg0);
+            return ret;
+        },
         __wbg_getRandomValues_8b6f1f663e6f188d: function() { return handleError(function (arg0, arg1) {
             globalThis.crypto.getRandomValues(getArrayU8FromWasm0(arg0, arg1));
         }, arguments); },
@@ -664,6 +769,10 @@ function __wbg_get_imports() {
             const ret = new Uint32Array(getArrayU32FromWasm0(arg0, arg1));
             return ret;
         },
+        __wbg_new_from_slice_aaf85a9746711968: function(arg0, arg1) {
+            const ret = new Float64Array(getArrayF64FromWasm0(arg0, arg1));
+            return ret;
+        },
         __wbg_next_178c1651c11432b3: function(arg0) {
             const ret = arg0.next;
             return ret;
@@ -684,6 +793,10 @@ function __wbg_get_imports() {
         __wbg_prototypesetcall_a366c038a3918afa: function(arg0, arg1, arg2) {
             Float64Array.prototype.set.call(getArrayF64FromWasm0(arg0, arg1), arg2);
         },
+        __wbg_push_c9f4893fc209f768: function(arg0, arg1) {
+            const ret = arg0.push(arg1);
+            return ret;
+        },
         __wbg_set_2793479888329cb6: function() { return handleError(function (arg0, arg1, arg2) {
             const ret = Reflect.set(arg0, arg1, arg2);
             return ret;
@@ -700,6 +813,13 @@ function __wbg_get_imports() {
         },
         __wbg_set_name_822e3903f3184979: function(arg0, arg1, arg2) {
             arg0.name = getStringFromWasm0(arg1, arg2);
+        },
+        __wbg_slice_984d22ab53865879: function(arg0, arg1) {
+            const ret = arg1.slice();
+            const ptr1 = passArrayJsValueToWasm0(ret, wasm.__wbindgen_malloc);
+            const len1 = WASM_VECTOR_LEN;
+            getDataViewMemory0().setInt32((arg0 >>> 0) + 4 * 1, len1, true);
+            getDataViewMemory0().setInt32((arg0 >>> 0) + 4 * 0, ptr1, true);
         },
         __wbg_toStringTag_1bdd39ac5d866229: function() {
             const ret = Symbol.toStringTag;
@@ -901,6 +1021,16 @@ function handleError(f, args) {
 
 function isLikeNone(x) {
     return x === undefined || x === null;
+}
+
+function passArrayJsValueToWasm0(array, malloc) {
+    const ptr = malloc(array.length * 4, 4) >>> 0;
+    for (let i = 0; i < array.length; i++) {
+        const add = addToExternrefTable0(array[i]);
+        getDataViewMemory0().setUint32(ptr + 4 * i, add, true);
+    }
+    WASM_VECTOR_LEN = array.length;
+    return ptr;
 }
 
 function passStringToWasm0(arg, malloc, realloc) {

@@ -5,18 +5,21 @@ pub mod core;
 #[cfg(target_arch = "wasm32")]
 pub mod wasm;
 
+pub use contract::batch::{StepBatchError, step_batch};
 pub use contract::frame::{Dtype, Frame, FrameError, Layout};
 pub use contract::generator::{Generator, Model, Run, StepError};
 pub use contract::json;
 pub use contract::record::{Claim, Record};
+pub use contract::speculation::{Chain, ChainError, Draft};
 pub use contract::state::{GeneratorState, STATE_SCHEMA, StateError};
 pub use contract::verify::{Divergence, Verdict, Why, verify};
 pub use core::distribution::{Distribution, distribution};
-pub use core::error::{LogitsError, Refusal, SampleError, SettingsError};
+pub use core::error::{DistributionError, LogitsError, Refusal, SampleError, SettingsError};
 pub use core::exp::exp;
 pub use core::logits::Logit;
-pub use core::sample::{sample, sample_token};
+pub use core::sample::{BatchError, RowError, sample, sample_batch, sample_token};
 pub use core::settings::{Settings, Temperature, TopK, TopP};
+pub use core::speculative::{Side, Speculation, SpeculativeError, speculative_step};
 pub use core::splitmix::{draw, streams, uniform};
 
 /// The examples of the README, run as tests.

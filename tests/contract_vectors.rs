@@ -33,3 +33,8 @@ fn every_sample() {
 fn every_golden_run_straight_and_resumed() {
     println!("ran {} golden cases", shared::golden_run());
 }
+
+#[test]
+fn every_speculation() {
+    println!("ran {} speculative cases", shared::speculations());
+}

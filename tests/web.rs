@@ -31,6 +31,11 @@ fn every_sample() {
     console_log!("ran {} sample cases", shared::samples());
 }
 
+#[wasm_bindgen_test]
+fn every_speculation() {
+    console_log!("ran {} speculative cases", shared::speculations());
+}
+
 /// States stored elsewhere after 7 tokens resume here, and the text stored here is the same.
 #[wasm_bindgen_test]
 fn a_run_stored_natively_resumes_here_and_back() {
@@ -53,4 +58,108 @@ fn a_claim_is_checked_here_as_on_a_server() {
     let state: GeneratorState = run.state().clone();
     let claim = quillmate_sampler::Claim { tokens: run.tokens().to_vec(), state, frame_checksums: None };
     assert_eq!(verify(&record, &claim), Verdict::Match { steps: 5 });
+}
+
+/// The JavaScript interface itself, in the browser, on the same vectors.
+mod javascript {
+    use js_sys::{Array, Float64Array, JSON, Reflect};
+    use quillmate_sampler::wasm;
+    use wasm_bindgen::{JsCast, JsValue};
+    use wasm_bindgen_test::{console_log, wasm_bindgen_test};
+
+    use super::shared;
+
+    fn parse(value: &serde_json::Value) -> JsValue {
+        JSON::parse(&value.to_string()).expect("JSON")
+    }
+
+    fn get(object: &JsValue, name: &str) -> JsValue {
+        Reflect::get(object, &name.into()).expect("an object")
+    }
+
+    /// A list of numbers, "-Infinity" among them, as a Float64Array.
+    fn numbers(list: &serde_json::Value) -> Float64Array {
+        let numbers = list.as_array().expect("a list").iter();
+        let numbers: Vec<f64> = numbers.map(|number| number.as_f64().unwrap_or(f64::NEG_INFINITY)).collect();
+        Float64Array::from(numbers.as_slice())
+    }
+
+    fn settings(case: &serde_json::Value) -> JsValue {
+        let [temperature, top_k, top_p] = ["temperature", "top_k", "top_p"].map(|name| &case[name]);
+        parse(&serde_json::json!({"temperature": temperature, "topK": top_k, "topP": top_p}))
+    }
+
+    #[wasm_bindgen_test]
+    fn every_sample_alone_in_a_batch_and_as_a_distribution() {
+        let cases = shared::section("sample");
+        for case in &cases {
+            let (name, logits, settings) = (&case["name"], numbers(&case["logits"]), settings(case));
+            let kept = wasm::distribution(&logits, &settings).expect("valid");
+            let ids: Vec<f64> = Array::from(&get(&kept, "ids")).iter().map(|id| id.as_f64().expect("an id")).collect();
+            let expected: Vec<f64> =
+                case["kept"].as_array().expect("ids").iter().filter_map(|id| id.as_f64()).collect();
+            assert_eq!(ids, expected, "{name}");
+            if let Some(bits) = case.get("probability_bits") {
+                let expected: Vec<u64> = bits.as_array().expect("bits").iter().map(shared::bits).collect();
+                let found = get(&kept, "probabilities").unchecked_into::<Float64Array>().to_vec();
+                assert_eq!(found.iter().map(|p| p.to_bits()).collect::<Vec<_>>(), expected, "{name}");
+            }
+            let draws = case["draws"].as_array().expect("draws");
+            let (mut rows, mut uniforms) = (Vec::new(), Vec::new());
+            for draw in draws {
+                let u = draw[0].as_f64().expect("u");
+                assert_eq!(
+                    wasm::sample_token(&logits, &settings, &u.into()).ok().map(u64::from),
+                    draw[1].as_u64(),
+                    "{name}"
+                );
+                rows.extend(logits.to_vec());
+                uniforms.push(u);
+            }
+            let (rows, uniforms) = (Float64Array::from(rows.as_slice()), Float64Array::from(uniforms.as_slice()));
+            let batch = wasm::sample_batch(&rows, &logits.length().into(), &settings, &uniforms).expect("fits");
+            let tokens: Vec<_> = batch.iter().map(|token| token.as_f64()).collect();
+            assert_eq!(tokens, draws.iter().map(|draw| draw[1].as_f64()).collect::<Vec<_>>(), "{name}");
+        }
+        console_log!("ran {} JavaScript sample cases", cases.len());
+    }
+
+    #[wasm_bindgen_test]
+    fn every_speculation() {
+        let cases = shared::section("speculative");
+        for case in &cases {
+            let [draft, u_accept, u_resample] = ["draft", "u_accept", "u_resample"].map(|name| parse(&case[name]));
+            let found =
+                wasm::speculative_step(&numbers(&case["p"]), &numbers(&case["q"]), &draft, &u_accept, &u_resample);
+            let found = found.expect("valid");
+            assert_eq!(get(&found, "token").as_f64(), case["token"].as_f64(), "{case}");
+            assert_eq!(get(&found, "accepted").as_bool(), case["accepted"].as_bool(), "{case}");
+        }
+        console_log!("ran {} JavaScript speculative cases", cases.len());
+    }
+
+    /// Many generators, one call of a JavaScript model.
+    #[wasm_bindgen_test]
+    fn generators_step_together_as_they_step_alone() {
+        let row = "const row = (c) => Float32Array.from({length: 40}, (_, i) => (c.reduce((h, t) => h * 31 + t + 7, i) % 17) / 2)";
+        let model = js_sys::Function::new_with_args("context", &format!("{row}; return row(context)"));
+        let batch_model = js_sys::Function::new_with_args("contexts", &format!("{row}; return contexts.map(row)"));
+        let new = |seed: u32, model: &JsValue| {
+            let settings = parse(&serde_json::json!({"temperature": 0.9, "topK": seed % 7}));
+            wasm::Generator::new(model, &Array::of2(&1.into(), &2.into()), &seed.into(), &settings).expect("valid")
+        };
+        let alone: Vec<Vec<u32>> = (0..8)
+            .map(|seed| {
+                let generator = new(seed, &model);
+                (0..10).map(|_| generator.step().expect("steps")).collect()
+            })
+            .collect();
+        let together: Array = (0..8).map(|seed| JsValue::from(new(seed, &JsValue::NULL))).collect();
+        for step in 0..10 {
+            let tokens = wasm::step_batch(&together, &batch_model).expect("steps");
+            for (token, alone) in tokens.iter().zip(&alone) {
+                assert_eq!(token.as_f64(), Some(f64::from(alone[step])));
+            }
+        }
+    }
 }

@@ -84,8 +84,18 @@ impl Run {
     /// Every refusal of the logits; the run stays where it was.
     pub fn step_with<L: Logit>(&mut self, logits: &[L]) -> Result<u32, SampleError> {
         let token = sample(logits, self.settings(), self.uniform())?;
-        self.state.tokens.push(token);
+        self.emit(token);
         Ok(token)
+    }
+
+    /// Appends a token that was decided for this step.
+    pub(super) fn emit(&mut self, token: u32) {
+        self.state.tokens.push(token);
+    }
+
+    /// Takes back all tokens but the first `count`, after a call that failed half way.
+    pub(super) fn withdraw(&mut self, count: usize) {
+        self.state.tokens.truncate(count);
     }
 
     /// Emits the next token from a frame.

@@ -1,9 +1,11 @@
 //! What is stored and exchanged: runs, their state, logits on the wire, and the check of a claim.
 
+pub mod batch;
 pub mod frame;
 pub mod generator;
 pub mod json;
 pub mod record;
+pub mod speculation;
 pub mod state;
 pub mod verify;
 pub mod version;

@@ -2,7 +2,7 @@
 //!
 //! Every sum runs in the order the contract writes; nothing here may be reordered, fused or vectorized across a sum.
 
-use super::error::LogitsError;
+use super::error::{DistributionError, LogitsError};
 use super::exp::exp;
 use super::logits::{Logit, Row};
 use super::settings::Settings;
@@ -30,21 +30,75 @@ impl Distribution {
         &self.probabilities
     }
 
-    /// Step 7: walks the tokens in ascending order and returns the first whose running sum exceeds `u` (0 ≤ u < 1).
-    /// Should rounding leave the whole sum at or below `u`, the last token with a probability above 0.
-    pub(crate) fn walk(&self, u: f64) -> u32 {
-        let (mut sum, mut last) = (0.0, 0);
-        for (&id, &probability) in self.ids.iter().zip(&self.probabilities) {
-            sum += probability;
-            if sum > u {
-                return id;
-            }
-            if probability > 0.0 {
-                last = id;
-            }
+    /// A distribution from ids, strictly ascending, and the probability of each: finite, ≥ 0, summing to 1 within
+    /// 10^-6.
+    ///
+    /// # Errors
+    /// Every refusal of [`DistributionError`] but `distribution_vocabulary`.
+    pub fn new(ids: Vec<u32>, probabilities: Vec<f64>) -> Result<Self, DistributionError> {
+        if ids.len() != probabilities.len() {
+            return Err(DistributionError::Lengths { first: ids.len() as u64, second: probabilities.len() as u64 });
         }
-        last
+        if let Some(before) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
+            return Err(DistributionError::Ids(before as u64 + 1));
+        }
+        check_probabilities(&probabilities)?;
+        Ok(Self { ids, probabilities })
     }
+
+    /// The probability of every id of a vocabulary of this size; 0 where an id was not kept.
+    ///
+    /// # Errors
+    /// `distribution_vocabulary` where an id is outside it.
+    pub fn dense(&self, vocabulary: usize) -> Result<Vec<f64>, DistributionError> {
+        let mut dense = vec![0.0; vocabulary];
+        for (&id, &probability) in self.ids.iter().zip(&self.probabilities) {
+            let slot = dense
+                .get_mut(id as usize)
+                .ok_or(DistributionError::Vocabulary { id, vocabulary: vocabulary as u64 })?;
+            *slot = probability;
+        }
+        Ok(dense)
+    }
+
+    /// Step 7 at `u` (0 ≤ u < 1).
+    pub(crate) fn walk(&self, u: f64) -> u32 {
+        walk(self.ids.iter().copied().zip(self.probabilities.iter().copied()), u)
+    }
+}
+
+/// Step 7: walks (id, probability) in the order given and returns the first id at which the running sum exceeds `u`.
+/// Should rounding leave the whole sum at or below `u`, the last id with a probability above 0.
+pub(crate) fn walk(kept: impl Iterator<Item = (u32, f64)>, u: f64) -> u32 {
+    let (mut sum, mut last) = (0.0, 0);
+    for (id, probability) in kept {
+        sum += probability;
+        if sum > u {
+            return id;
+        }
+        if probability > 0.0 {
+            last = id;
+        }
+    }
+    last
+}
+
+/// How far the sum of probabilities given from outside may be from 1.
+const SUM_TOLERANCE: f64 = 1e-6;
+
+/// Checks that probabilities are finite, ≥ 0 and sum to 1 within 10^-6.
+pub(crate) fn check_probabilities(probabilities: &[f64]) -> Result<(), DistributionError> {
+    if probabilities.is_empty() {
+        return Err(DistributionError::Empty);
+    }
+    let mut sum = 0.0;
+    for (index, &probability) in probabilities.iter().enumerate() {
+        if !(probability.is_finite() && probability >= 0.0) {
+            return Err(DistributionError::Probability { index: index as u64, value: probability.into() });
+        }
+        sum += probability;
+    }
+    if (sum - 1.0).abs() <= SUM_TOLERANCE { Ok(()) } else { Err(DistributionError::Sum(sum.into())) }
 }
 
 /// The distribution the next token is drawn from under these settings: after temperature, top-k and top-p.

@@ -194,3 +194,81 @@ impl Refusal for SampleError {
         }
     }
 }
+
+/// Probabilities that are no distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DistributionError {
+    /// `distribution_empty`: there are none.
+    Empty,
+    /// `distribution_lengths_differ`: not one probability an id, or p and q over different vocabularies.
+    Lengths {
+        /// Length of the ids, or of p.
+        first: u64,
+        /// Length of the probabilities, or of q.
+        second: u64,
+    },
+    /// `distribution_ids`: the first index whose id is not above the one before.
+    Ids(u64),
+    /// `distribution_vocabulary`: an id outside the vocabulary.
+    Vocabulary {
+        /// The id.
+        id: u32,
+        /// The size of the vocabulary.
+        vocabulary: u64,
+    },
+    /// `distribution_probability`: a probability that is not finite or is below 0.
+    Probability {
+        /// The first such index.
+        index: u64,
+        /// The probability there.
+        value: Offender,
+    },
+    /// `distribution_sum`: the sum is not 1 within 10^-6.
+    Sum(Offender),
+}
+
+impl fmt::Display for DistributionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "there are no probabilities"),
+            Self::Lengths { first, second } => write!(f, "the lengths {first} and {second} differ"),
+            Self::Ids(index) => write!(f, "ids must ascend, but the one at index {index} is not above the one before"),
+            Self::Vocabulary { id, vocabulary } => write!(f, "id {id} is outside the vocabulary of {vocabulary}"),
+            Self::Probability { index, value } => {
+                write!(f, "probability {index} must be finite and at least 0, but is {value}")
+            }
+            Self::Sum(sum) => write!(f, "the probabilities must sum to 1 within 1e-6, but sum to {sum}"),
+        }
+    }
+}
+
+impl std::error::Error for DistributionError {}
+
+impl Refusal for DistributionError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Empty => "distribution_empty",
+            Self::Lengths { .. } => "distribution_lengths_differ",
+            Self::Ids(_) => "distribution_ids",
+            Self::Vocabulary { .. } => "distribution_vocabulary",
+            Self::Probability { .. } => "distribution_probability",
+            Self::Sum(_) => "distribution_sum",
+        }
+    }
+
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::Ids(index) | Self::Probability { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Probability { value, .. } | Self::Sum(value) => Some(value.get()),
+            Self::Vocabulary { id, .. } => Some(f64::from(*id)),
+            _ => None,
+        }
+    }
+}

@@ -6,4 +6,5 @@ pub mod exp;
 pub mod logits;
 pub mod sample;
 pub mod settings;
+pub mod speculative;
 pub mod splitmix;

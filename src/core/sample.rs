@@ -1,7 +1,9 @@
-//! One row of logits, three settings and one uniform number: one token.
+//! One row of logits, three settings and one uniform number: one token. And many rows at once.
+
+use std::fmt;
 
 use super::distribution::distribution;
-use super::error::SampleError;
+use super::error::{Refusal, SampleError};
 use super::logits::{Logit, Row};
 use super::settings::Settings;
 
@@ -42,4 +44,124 @@ pub fn sample<L: Logit>(logits: &[L], settings: &Settings, u: f64) -> Result<u32
         return Ok(Row::new(logits)?.best());
     }
     Ok(distribution(logits, settings)?.walk(u))
+}
+
+/// Why a batch as a whole was refused: its parts do not fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BatchError {
+    /// `batch_logits_length`: not B·V logits.
+    Logits {
+        /// Rows, that is uniform numbers.
+        rows: u64,
+        /// V.
+        vocabulary: u64,
+        /// Logits that were given.
+        logits: u64,
+    },
+    /// `batch_settings_length`: neither one for all rows nor one a row.
+    Settings {
+        /// Rows, that is uniform numbers.
+        rows: u64,
+        /// Settings that were given.
+        settings: u64,
+    },
+}
+
+impl fmt::Display for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Logits { rows, vocabulary, logits } => {
+                write!(f, "{rows} rows over a vocabulary of {vocabulary} are not {logits} logits")
+            }
+            Self::Settings { rows, settings } => write!(f, "{rows} rows need {rows} settings or 1, not {settings}"),
+        }
+    }
+}
+
+impl std::error::Error for BatchError {}
+
+impl Refusal for BatchError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Logits { .. } => "batch_logits_length",
+            Self::Settings { .. } => "batch_settings_length",
+        }
+    }
+}
+
+/// A refused row of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowError {
+    /// Which row, from 0.
+    pub row: u64,
+    /// Why.
+    pub error: SampleError,
+}
+
+impl fmt::Display for RowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "row {}: {}", self.row, self.error)
+    }
+}
+
+impl std::error::Error for RowError {}
+
+impl Refusal for RowError {
+    fn code(&self) -> &'static str {
+        self.error.code()
+    }
+
+    fn index(&self) -> Option<u64> {
+        self.error.index()
+    }
+
+    fn value(&self) -> Option<f64> {
+        self.error.value()
+    }
+}
+
+/// Chooses a token for each of B rows: row i is exactly [`sample`] of row i, so a refused row costs only itself.
+///
+/// * `logits`: B·V numbers, row after row; `vocabulary`: V.
+/// * `settings`: one a row, or one for all.
+/// * `u`: B uniform numbers.
+///
+/// With the feature `parallel` the rows are shared among threads; no result depends on it.
+///
+/// # Errors
+/// `batch_logits_length`, `batch_settings_length`. A row's own refusal stands in its place in the list.
+pub fn sample_batch<L: Logit + Sync>(
+    logits: &[L],
+    vocabulary: usize,
+    settings: &[Settings],
+    u: &[f64],
+) -> Result<Vec<Result<u32, RowError>>, BatchError> {
+    let rows = u.len();
+    if rows.checked_mul(vocabulary) != Some(logits.len()) {
+        let [rows, vocabulary, logits] = [rows, vocabulary, logits.len()].map(|count| count as u64);
+        return Err(BatchError::Logits { rows, vocabulary, logits });
+    }
+    if settings.len() != rows && settings.len() != 1 {
+        return Err(BatchError::Settings { rows: rows as u64, settings: settings.len() as u64 });
+    }
+    let one = |row: usize| {
+        let settings = if settings.len() == 1 { &settings[0] } else { &settings[row] };
+        sample(&logits[row * vocabulary..][..vocabulary], settings, u[row])
+            .map_err(|error| RowError { row: row as u64, error })
+    };
+    Ok(in_parallel(rows, one))
+}
+
+/// Calls `one` for 0 to count − 1 and returns the results in that order.
+#[cfg(all(feature = "parallel", not(target_arch = "wasm32")))]
+pub(crate) fn in_parallel<T: Send>(count: usize, one: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+    use rayon::prelude::*;
+    (0..count).into_par_iter().map(one).collect()
+}
+
+/// Calls `one` for 0 to count − 1 and returns the results in that order.
+#[cfg(not(all(feature = "parallel", not(target_arch = "wasm32"))))]
+pub(crate) fn in_parallel<T>(count: usize, one: impl Fn(usize) -> T) -> Vec<T> {
+    (0..count).map(one).collect()
 }

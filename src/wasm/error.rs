@@ -25,6 +25,12 @@ pub fn with_index(error: JsValue, index: u64) -> JsValue {
     error
 }
 
+/// The same with the row of a batch.
+pub fn with_row(error: JsValue, row: u64) -> JsValue {
+    set(&error, "row", &(row as f64).into());
+    error
+}
+
 /// A refusal of the crate as an `Error`.
 pub fn refuse(refusal: impl Refusal) -> JsValue {
     let mut error = sampler_error(refusal.code(), &refusal.to_string());

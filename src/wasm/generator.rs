@@ -2,25 +2,40 @@
 //!
 //! Methods take `&self`: a `&mut self` borrowed by wasm-bindgen during a model's callback would turn a re-entrant call
 //! into an error without a code. The run is changed only after the callback has returned and its logits were accepted.
+//! It is shared, so that a callback that frees its generator frees nothing that is still in use.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
+use std::rc::Rc;
 
-use js_sys::{Function, Object, Reflect, Uint32Array};
+use js_sys::{Array, Function, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
-use super::error::{refuse, sampler_error};
+use super::error::{refuse, sampler_error, with_row};
 use super::frame::Frame;
-use super::read::{self, Row};
+use super::read::{self, Row, Rows, of_either_type};
 use super::verify::to_plain;
 use crate::contract::generator::Run;
+use crate::contract::speculation::{Chain, ChainError, Draft};
 use crate::contract::state::GeneratorState;
+use crate::core::distribution::Distribution;
 
 /// One run and, where given, the model that feeds it.
 #[wasm_bindgen(skip_typescript)]
-pub struct Generator {
+pub struct Generator(Rc<Inner>);
+
+struct Inner {
     model: Option<Function>,
     run: RefCell<Run>,
     asking: Cell<bool>,
+}
+
+/// A generator that waits for its model, until this is dropped.
+pub(super) struct Waiting(Rc<Inner>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.asking.set(false);
+    }
 }
 
 fn model(value: &JsValue) -> Result<Option<Function>, JsValue> {
@@ -35,12 +50,12 @@ fn model(value: &JsValue) -> Result<Option<Function>, JsValue> {
 
 impl Generator {
     fn of(model: Option<Function>, run: Run) -> Self {
-        Self { model, run: RefCell::new(run), asking: Cell::new(false) }
+        Self(Rc::new(Inner { model, run: RefCell::new(run), asking: Cell::new(false) }))
     }
 
     /// A generator whose model is being asked cannot be stepped by that model.
     fn idle(&self) -> Result<(), JsValue> {
-        if self.asking.get() {
+        if self.0.asking.get() {
             return Err(sampler_error(
                 "generator_busy",
                 "the generator is waiting for its model; the model cannot step it",
@@ -49,14 +64,63 @@ impl Generator {
         Ok(())
     }
 
-    fn emit(&self, row: &Row) -> Result<u32, JsValue> {
-        let mut run = self.run.borrow_mut();
-        match row {
-            Row::F32(row) => run.step_with(row),
-            Row::F64(row) => run.step_with(row),
-        }
-        .map_err(refuse)
+    fn emit(&self, row: Row) -> Result<u32, JsValue> {
+        let mut run = self.0.run.borrow_mut();
+        of_either_type!(row => run.step_with(&row)).map_err(refuse)
     }
+
+    /// The run, for a call on several generators; refused while a model is being asked.
+    pub(super) fn run(&self) -> Result<RefMut<'_, Run>, JsValue> {
+        self.idle()?;
+        Ok(self.0.run.borrow_mut())
+    }
+
+    /// Marks the generator as waiting for its model.
+    pub(super) fn wait_for_model(&self) -> Result<Waiting, JsValue> {
+        self.idle()?;
+        self.0.asking.set(true);
+        Ok(Waiting(Rc::clone(&self.0)))
+    }
+
+    /// What a model is asked about.
+    pub(super) fn context(&self) -> Uint32Array {
+        Uint32Array::from(self.0.run.borrow().context().as_slice())
+    }
+
+    /// Whether the two are one.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+fn chain(chain: Result<Chain, ChainError>) -> Result<Object, JsValue> {
+    let chain = chain.map_err(|error| match error {
+        ChainError::Sample { row, error } => with_row(refuse(error), row),
+        ChainError::Speculative { draft, error } => with_row(refuse(error), draft),
+        other => refuse(other),
+    })?;
+    let object = Object::new();
+    let tokens = Array::from(&Uint32Array::from(chain.tokens.as_slice()));
+    Reflect::set(&object, &"tokens".into(), &tokens)?;
+    Reflect::set(&object, &"accepted".into(), &(chain.accepted as f64).into())?;
+    Ok(object)
+}
+
+fn drafts(value: &JsValue) -> Result<Vec<Draft>, JsValue> {
+    if !Array::is_array(value) {
+        return Err(read::wrong("drafts_type", "drafts", "an array of {token, ids, probabilities}", value));
+    }
+    let one = |(at, draft): (usize, JsValue)| {
+        if !draft.is_object() {
+            return Err(read::wrong("drafts_type", "a draft", "an object {token, ids, probabilities}", &draft));
+        }
+        let token = read::token("token", &Reflect::get(&draft, &"token".into())?)?;
+        let ids = read::tokens("ids", &Reflect::get(&draft, &"ids".into())?)?;
+        let probabilities = read::probabilities("probabilities", &Reflect::get(&draft, &"probabilities".into())?)?;
+        let distribution = Distribution::new(ids, probabilities).map_err(|error| with_row(refuse(error), at as u64))?;
+        Ok(Draft { token, distribution })
+    };
+    value.unchecked_ref::<Array>().iter().enumerate().map(one).collect()
 }
 
 #[wasm_bindgen]
@@ -81,64 +145,91 @@ impl Generator {
     #[wasm_bindgen(skip_typescript)]
     pub fn step(&self) -> Result<u32, JsValue> {
         self.idle()?;
-        let Some(model) = &self.model else {
+        let Some(model) = &self.0.model else {
             return Err(sampler_error("model_missing", "this generator has no model; use stepWith or stepWithFrame"));
         };
-        let context = Uint32Array::from(self.run.borrow().context().as_slice());
-        self.asking.set(true);
-        let answer = model.call1(&JsValue::UNDEFINED, &context);
-        self.asking.set(false);
-        self.emit(&read::logits(&answer?)?)
+        let waiting = self.wait_for_model()?;
+        let answer = model.call1(&JsValue::UNDEFINED, &self.context());
+        drop(waiting);
+        self.emit(read::logits(&answer?)?)
     }
 
     /// `stepWith(logits)`.
     #[wasm_bindgen(js_name = stepWith, skip_typescript)]
     pub fn step_with(&self, logits: &JsValue) -> Result<u32, JsValue> {
         self.idle()?;
-        self.emit(&read::logits(logits)?)
+        self.emit(read::logits(logits)?)
     }
 
     /// `stepWithFrame(frame)`.
     #[wasm_bindgen(js_name = stepWithFrame, skip_typescript)]
     pub fn step_with_frame(&self, frame: &Frame) -> Result<u32, JsValue> {
         self.idle()?;
-        self.run.borrow_mut().step_with_frame(frame.inner()).map_err(refuse)
+        self.0.run.borrow_mut().step_with_frame(frame.inner()).map_err(refuse)
+    }
+
+    /// `stepWithDrafts(rows, drafts)`.
+    #[wasm_bindgen(js_name = stepWithDrafts, skip_typescript)]
+    pub fn step_with_drafts(&self, rows: &JsValue, drafts: &JsValue) -> Result<Object, JsValue> {
+        let (rows, drafts) = (read::rows(rows)?, read::tokens("drafts", drafts)?);
+        let mut run = self.run()?;
+        chain(match rows {
+            Rows::F32(rows) => run.step_with_drafts(&rows, &drafts),
+            Rows::F64(rows) => run.step_with_drafts(&rows, &drafts),
+        })
+    }
+
+    /// `stepSpeculative(rows, drafts)`.
+    #[wasm_bindgen(js_name = stepSpeculative, skip_typescript)]
+    pub fn step_speculative(&self, rows: &JsValue, drafts: &JsValue) -> Result<Object, JsValue> {
+        let (rows, drafts) = (read::rows(rows)?, self::drafts(drafts)?);
+        let mut run = self.run()?;
+        chain(match rows {
+            Rows::F32(rows) => run.step_speculative(&rows, &drafts),
+            Rows::F64(rows) => run.step_speculative(&rows, &drafts),
+        })
+    }
+
+    /// Another handle on the same run, for `stepBatch`. Not part of the interface.
+    #[wasm_bindgen(js_name = _share, skip_typescript)]
+    pub fn share(&self) -> Generator {
+        Self(Rc::clone(&self.0))
     }
 
     /// `state()`.
     #[wasm_bindgen(skip_typescript)]
     pub fn state(&self) -> Result<JsValue, JsValue> {
-        to_plain(self.run.borrow().state())
+        to_plain(self.0.run.borrow().state())
     }
 
     /// `tokens`.
     #[wasm_bindgen(getter, skip_typescript)]
     pub fn tokens(&self) -> Uint32Array {
-        Uint32Array::from(self.run.borrow().tokens())
+        Uint32Array::from(self.0.run.borrow().tokens())
     }
 
     /// `prompt`.
     #[wasm_bindgen(getter, skip_typescript)]
     pub fn prompt(&self) -> Uint32Array {
-        Uint32Array::from(self.run.borrow().prompt())
+        Uint32Array::from(self.0.run.borrow().prompt())
     }
 
     /// `position`.
     #[wasm_bindgen(getter, skip_typescript)]
     pub fn position(&self) -> f64 {
-        self.run.borrow().position() as f64
+        self.0.run.borrow().position() as f64
     }
 
     /// `seed`.
     #[wasm_bindgen(getter, skip_typescript)]
     pub fn seed(&self) -> String {
-        self.run.borrow().seed().to_string()
+        self.0.run.borrow().seed().to_string()
     }
 
     /// `settings`.
     #[wasm_bindgen(getter, skip_typescript)]
     pub fn settings(&self) -> Result<Object, JsValue> {
-        let settings = *self.run.borrow().settings();
+        let settings = *self.0.run.borrow().settings();
         let object = Object::new();
         Reflect::set(&object, &"temperature".into(), &settings.temperature().into())?;
         Reflect::set(&object, &"topK".into(), &settings.top_k().into())?;

@@ -4,19 +4,25 @@
 //! Arguments arrive as `JsValue` and are checked in [`read`]: what wasm-bindgen would convert by itself it wraps or
 //! rounds in silence (2n ** 64n becomes 0, a plain array becomes f32).
 
+mod batch;
 mod error;
 mod frame;
 mod generator;
 mod read;
 mod verify;
 
-use js_sys::BigInt;
+pub use batch::{sample_batch, step_batch};
+pub use frame::Frame;
+pub use generator::Generator;
+pub use verify::verify;
+
+use js_sys::{BigInt, Float64Array, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::contract::state::STATE_SCHEMA;
-use crate::core::{sample, splitmix};
+use crate::core::{sample, speculative, splitmix};
 use error::{refuse, sampler_error};
-use read::Row;
+use read::{Row, of_either_type};
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &'static str = include_str!("api.d.ts");
@@ -26,11 +32,38 @@ const TYPES: &'static str = include_str!("api.d.ts");
 pub fn sample_token(logits: &JsValue, settings: &JsValue, u: &JsValue) -> Result<u32, JsValue> {
     let settings = read::settings(settings)?;
     let u = read::uniform(u)?;
-    match read::logits(logits)? {
-        Row::F32(row) => sample::sample(&row, &settings, u),
-        Row::F64(row) => sample::sample(&row, &settings, u),
-    }
-    .map_err(refuse)
+    let row = read::logits(logits)?;
+    of_either_type!(row => sample::sample(&row, &settings, u)).map_err(refuse)
+}
+
+/// `distribution(logits, settings)`.
+#[wasm_bindgen(skip_typescript)]
+pub fn distribution(logits: &JsValue, settings: &JsValue) -> Result<Object, JsValue> {
+    let (row, settings) = (read::logits(logits)?, read::settings(settings)?);
+    let kept = of_either_type!(row => crate::core::distribution::distribution(&row, &settings)).map_err(refuse)?;
+    let object = Object::new();
+    Reflect::set(&object, &"ids".into(), &Uint32Array::from(kept.ids()))?;
+    Reflect::set(&object, &"probabilities".into(), &Float64Array::from(kept.probabilities()))?;
+    Ok(object)
+}
+
+/// `speculativeStep(p, q, draftToken, uAccept, uResample)`.
+#[wasm_bindgen(js_name = speculativeStep, skip_typescript)]
+pub fn speculative_step(
+    p: &JsValue,
+    q: &JsValue,
+    draft_token: &JsValue,
+    u_accept: &JsValue,
+    u_resample: &JsValue,
+) -> Result<Object, JsValue> {
+    let (p, q) = (read::probabilities("p", p)?, read::probabilities("q", q)?);
+    let draft_token = read::token("draftToken", draft_token)?;
+    let (u_accept, u_resample) = (read::uniform(u_accept)?, read::uniform(u_resample)?);
+    let found = speculative::speculative_step(&p, &q, draft_token, u_accept, u_resample).map_err(refuse)?;
+    let object = Object::new();
+    Reflect::set(&object, &"token".into(), &found.token.into())?;
+    Reflect::set(&object, &"accepted".into(), &found.accepted.into())?;
+    Ok(object)
 }
 
 /// `uniform(seed, step, stream = 0)`.

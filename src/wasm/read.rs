@@ -4,7 +4,7 @@ use js_sys::{Array, BigInt, Float32Array, Float64Array, Object, Reflect, Symbol,
 use serde::Deserialize;
 use wasm_bindgen::{JsCast, JsValue};
 
-use super::error::{refuse, sampler_error, with_index, with_value};
+use super::error::{refuse, sampler_error, with_index, with_row, with_value};
 use crate::contract::json;
 use crate::contract::state::parse_seed;
 use crate::core::error::SampleError;
@@ -13,10 +13,27 @@ use crate::core::settings::{Settings, Temperature, TopK, TopP};
 /// The largest integer a JavaScript number holds with all its neighbours: 2^53 − 1.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
-/// One row of logits in the type it came in.
+/// Logits in the type they came in.
 pub enum Row {
     F32(Vec<f32>),
     F64(Vec<f64>),
+}
+
+/// Runs `$body` with `$row` the numbers of a [`Row`], of either type.
+macro_rules! of_either_type {
+    ($row:ident => $body:expr) => {
+        match $row {
+            Row::F32($row) => $body,
+            Row::F64($row) => $body,
+        }
+    };
+}
+pub(super) use of_either_type;
+
+/// Several rows: all of them as f32, or, where one is f64, all as f64 (to which f32 widens exactly).
+pub enum Rows {
+    F32(Vec<Vec<f32>>),
+    F64(Vec<Vec<f64>>),
 }
 
 /// A value as text, short enough for a message.
@@ -77,6 +94,50 @@ pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
         )),
         _ => Err(wrong("logits_type", "logits", "a Float32Array or Float64Array", value)),
     }
+}
+
+/// A list of rows.
+pub fn rows(value: &JsValue) -> Result<Rows, JsValue> {
+    if !Array::is_array(value) {
+        return Err(wrong("rows_type", "rows", "an array of Float32Array or Float64Array", value));
+    }
+    let list = value.unchecked_ref::<Array>().iter().enumerate();
+    let rows = list.map(|(at, row)| logits(&row).map_err(|error| with_row(error, at as u64)));
+    let rows = rows.collect::<Result<Vec<Row>, _>>()?;
+    if rows.iter().all(|row| matches!(row, Row::F32(_))) {
+        return Ok(Rows::F32(rows.into_iter().map(|row| if let Row::F32(row) = row { row } else { vec![] }).collect()));
+    }
+    let wide = |row| match row {
+        Row::F32(row) => row.into_iter().map(f64::from).collect(),
+        Row::F64(row) => row,
+    };
+    Ok(Rows::F64(rows.into_iter().map(wide).collect()))
+}
+
+/// Probabilities by token id.
+pub fn probabilities(name: &str, value: &JsValue) -> Result<Vec<f64>, JsValue> {
+    match tag(value).as_deref() {
+        Some("Float64Array") => Ok(value.unchecked_ref::<Float64Array>().to_vec()),
+        _ => Err(wrong("probabilities_type", name, "a Float64Array", value)),
+    }
+}
+
+/// A token id.
+pub fn token(name: &str, value: &JsValue) -> Result<u32, JsValue> {
+    let token = value.as_f64().filter(|id| (0.0..=f64::from(u32::MAX)).contains(id) && id.trunc() == *id);
+    let expected = "a token id, an integer from 0 to 4294967295";
+    token.map(|id| id as u32).ok_or_else(|| wrong("token_out_of_range", name, expected, value))
+}
+
+/// B uniform numbers; each is judged with its row.
+pub fn uniforms(value: &JsValue) -> Result<Vec<JsValue>, JsValue> {
+    if tag(value).as_deref() == Some("Float64Array") {
+        return Ok(value.unchecked_ref::<Float64Array>().to_vec().into_iter().map(JsValue::from).collect());
+    }
+    if Array::is_array(value) {
+        return Ok(value.unchecked_ref::<Array>().to_vec());
+    }
+    Err(wrong("uniforms_type", "u", "a Float64Array or an array of numbers", value))
 }
 
 pub fn f32_logits(value: &JsValue) -> Result<Vec<f32>, JsValue> {
@@ -151,14 +212,8 @@ pub fn tokens(name: &str, value: &JsValue) -> Result<Vec<u32>, JsValue> {
     let list = value.unchecked_ref::<Array>();
     let mut tokens = Vec::new();
     for at in 0..list.length() {
-        let item = list.get(at);
-        let token = item.as_f64().filter(|id| (0.0..=f64::from(u32::MAX)).contains(id) && id.trunc() == *id);
-        let Some(token) = token else {
-            let expected = "a token id, an integer from 0 to 4294967295";
-            let error = wrong("token_out_of_range", &format!("{name}[{at}]"), expected, &item);
-            return Err(with_index(error, u64::from(at)));
-        };
-        tokens.push(token as u32);
+        let id = token(&format!("{name}[{at}]"), &list.get(at)).map_err(|error| with_index(error, u64::from(at)))?;
+        tokens.push(id);
     }
     Ok(tokens)
 }

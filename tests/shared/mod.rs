@@ -126,3 +126,24 @@ pub fn golden_run() -> usize {
     }
     runs.len()
 }
+
+pub fn speculations() -> usize {
+    use quillmate_sampler::{Speculation, speculative_step};
+    let cases = section("speculative");
+    for (at, case) in cases.iter().enumerate() {
+        let (p, q) = (floats(&case["p"]), floats(&case["q"]));
+        let found = speculative_step(
+            &p,
+            &q,
+            integer(&case["draft"]) as u32,
+            float(&case["u_accept"]),
+            float(&case["u_resample"]),
+        );
+        let expected = Speculation {
+            token: integer(&case["token"]) as u32,
+            accepted: case["accepted"].as_bool().expect("a flag"),
+        };
+        assert_eq!(found, Ok(expected), "case {at}");
+    }
+    cases.len()
+}

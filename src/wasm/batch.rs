@@ -1,0 +1,97 @@
+//! `sampleBatch` and `stepBatch`: many rows, one crossing.
+
+use std::convert::Infallible;
+
+use js_sys::{Array, Function, Reflect};
+use wasm_bindgen::convert::TryFromJsValue;
+use wasm_bindgen::prelude::*;
+
+use super::error::{refuse, sampler_error, with_index, with_row};
+use super::generator::Generator;
+use super::read::{self, Row, Rows, of_either_type};
+use crate::contract::batch::step_batch as step_runs;
+use crate::contract::generator::Run;
+use crate::core::sample::{self, BatchError};
+use crate::core::settings::Settings;
+
+/// `sampleBatch(logits, vocab, settings, u)`.
+#[wasm_bindgen(js_name = sampleBatch, skip_typescript)]
+pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &JsValue) -> Result<Array, JsValue> {
+    let row = read::logits(logits)?;
+    let vocabulary = read::token("vocab", vocab)? as usize;
+    let u = read::uniforms(u)?;
+    // Every row's settings and uniform number are read by themselves, so that a bad one costs only its row.
+    let settings: Vec<Result<Settings, JsValue>> = if Array::is_array(settings) {
+        settings.unchecked_ref::<Array>().iter().map(|settings| read::settings(&settings)).collect()
+    } else {
+        vec![read::settings(settings); u.len()]
+    };
+    if settings.len() != u.len() {
+        return Err(refuse(BatchError::Settings { rows: u.len() as u64, settings: settings.len() as u64 }));
+    }
+    let inputs = settings.into_iter().zip(&u).map(|(settings, u)| Ok((settings?, read::uniform(u)?)));
+    let inputs: Vec<Result<(Settings, f64), JsValue>> = inputs.collect();
+    // A row refused here takes part with inputs that are valid; its answer is not used.
+    let valid =
+        |input: &Result<(Settings, f64), JsValue>| input.as_ref().copied().unwrap_or((Settings::default(), 0.0));
+    let (settings, uniforms): (Vec<_>, Vec<_>) = inputs.iter().map(valid).unzip();
+    let batch = of_either_type!(row => sample::sample_batch(&row, vocabulary, &settings, &uniforms)).map_err(refuse)?;
+    let answers = batch.into_iter().zip(inputs).enumerate();
+    Ok(answers.map(|(at, (answer, input))| place(input.and(answer.map_err(refuse)), at)).collect())
+}
+
+/// A token, or an error that names its row.
+fn place(answer: Result<u32, JsValue>, row: usize) -> JsValue {
+    answer.map_or_else(|error| with_row(error, row as u64), JsValue::from)
+}
+
+/// `stepBatch(generators, model)`.
+#[wasm_bindgen(js_name = stepBatch, skip_typescript)]
+pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValue> {
+    if !Array::is_array(generators) {
+        return Err(read::wrong("generators_type", "generators", "an array of Generator", generators));
+    }
+    let Some(model) = model.dyn_ref::<Function>() else {
+        return Err(read::wrong("model_type", "model", "a function from contexts to rows of logits", model));
+    };
+    let list = generators.unchecked_ref::<Array>().iter().enumerate();
+    let generators = list.map(|(at, item)| shared(&item, at)).collect::<Result<Vec<_>, _>>()?;
+    if generators.is_empty() {
+        return Ok(Array::new());
+    }
+    let rows = ask(&generators, model)?;
+
+    let mut runs = generators.iter().map(|generator| generator.run()).collect::<Result<Vec<_>, _>>()?;
+    let mut batch: Vec<&mut Run> = runs.iter_mut().map(|run| &mut **run).collect();
+    let tokens = match rows {
+        Rows::F32(rows) => step_runs(&mut batch, |_| Ok::<_, Infallible>(rows)),
+        Rows::F64(rows) => step_runs(&mut batch, |_| Ok::<_, Infallible>(rows)),
+    };
+    let tokens = tokens.map_err(refuse)?.into_iter().enumerate();
+    Ok(tokens.map(|(at, token)| place(token.map_err(refuse), at)).collect())
+}
+
+/// A second handle on a generator of the list. Converting the item itself would take it from its owner.
+fn shared(item: &JsValue, at: usize) -> Result<Generator, JsValue> {
+    let share = Reflect::get(item, &"_share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
+    let handle = share.map(|share| share.call0(item)).transpose()?;
+    handle.and_then(|handle| Generator::try_from_js_value(handle).ok()).ok_or_else(|| {
+        let error = read::wrong("generators_type", &format!("generators[{at}]"), "a Generator", item);
+        with_index(error, at as u64)
+    })
+}
+
+/// Asks the model for a row for each generator. While it is asked, no generator of the batch can be stepped.
+fn ask(generators: &[Generator], model: &Function) -> Result<Rows, JsValue> {
+    let mut waiting = Vec::new();
+    for (at, generator) in generators.iter().enumerate() {
+        if generators[..at].iter().any(|other| other.is(generator)) {
+            let message = format!("generators[{at}] is in the batch twice");
+            return Err(with_index(sampler_error("generator_repeated", &message), at as u64));
+        }
+        waiting.push(generator.wait_for_model().map_err(|error| with_index(error, at as u64))?);
+    }
+    let contexts: Array = generators.iter().map(Generator::context).collect();
+    let rows = model.call1(&JsValue::UNDEFINED, &contexts)?;
+    read::rows(&rows)
+}
