@@ -17,6 +17,7 @@ pub use core::distribution::{Distribution, distribution};
 pub use core::error::{DistributionError, LogitsError, Refusal, SampleError, SettingsError};
 pub use core::exp::exp;
 pub use core::logits::Logit;
+pub use core::mosaic;
 pub use core::sample::{BatchError, RowError, sample, sample_batch, sample_token};
 pub use core::settings::{Settings, Temperature, TopK, TopP};
 pub use core::speculative::{Side, Speculation, SpeculativeError, speculative_step};

@@ -38,3 +38,8 @@ fn every_golden_run_straight_and_resumed() {
 fn every_speculation() {
     println!("ran {} speculative cases", shared::speculations());
 }
+
+#[test]
+fn every_run_of_the_older_contract() {
+    println!("ran {} mosaic cases", shared::mosaics());
+}

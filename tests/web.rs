@@ -36,6 +36,11 @@ fn every_speculation() {
     console_log!("ran {} speculative cases", shared::speculations());
 }
 
+#[wasm_bindgen_test]
+fn every_run_of_the_older_contract() {
+    console_log!("ran {} mosaic cases", shared::mosaics());
+}
+
 /// States stored elsewhere after 7 tokens resume here, and the text stored here is the same.
 #[wasm_bindgen_test]
 fn a_run_stored_natively_resumes_here_and_back() {

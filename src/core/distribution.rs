@@ -186,8 +186,8 @@ fn weigh(logits: &mut [f64], temperature: f64) {
     }
 }
 
-/// Steps 4 and 6: divides by the running sum in ascending id order.
-fn normalize(numbers: &mut [f64]) {
+/// Steps 4 and 6: divides by the running sum, in the order given.
+pub(crate) fn normalize(numbers: &mut [f64]) {
     let mut sum = 0.0;
     for &number in &*numbers {
         sum += number;

@@ -4,6 +4,7 @@ pub mod distribution;
 pub mod error;
 pub mod exp;
 pub mod logits;
+pub mod mosaic;
 pub mod sample;
 pub mod settings;
 pub mod speculative;

@@ -147,3 +147,23 @@ pub fn speculations() -> usize {
     }
     cases.len()
 }
+
+pub fn mosaics() -> usize {
+    use quillmate_sampler::mosaic::{Sampler, SamplingConfig, SelectionStrategy, candidates};
+    let cases = section("mosaic-splitmix64-top-k-top-p-v1");
+    for (at, case) in cases.iter().enumerate() {
+        let logits = floats(&case["logits"]);
+        let top_k = integer(&case["top_k"]) as u32;
+        let config = SamplingConfig::try_new(float(&case["temperature"]), top_k, float(&case["top_p"])).expect("valid");
+        let list = |name: &str| -> Vec<u32> {
+            case[name].as_array().expect("a list").iter().map(|id| integer(id) as u32).collect()
+        };
+        assert_eq!(candidates(&logits, &config).expect("valid").ids, list("candidates"), "case {at}");
+        let mut sampler = Sampler::new(SelectionStrategy::Sample(config), integer(&case["seed"]));
+        for (draw, expected) in list("tokens").into_iter().enumerate() {
+            let decision = sampler.next(&logits).expect("valid");
+            assert_eq!(decision.token_id, expected, "case {at}, draw {draw}");
+        }
+    }
+    cases.len()
+}

@@ -1,0 +1,339 @@
+//! The older contract `mosaic-splitmix64-top-k-top-p-v1`, kept so that its recorded runs replay.
+//!
+//! It differs from `quillmate-v1` in more than its name: logits are divided by the temperature before the maximum is
+//! subtracted, every sum and the walk run in order of (scaled logit high first, id low first) instead of by id, no logit
+//! may be −∞, greedy is a strategy of its own, and the settings are stricter. CONTRACT.md has it to the bit.
+
+use std::fmt;
+
+use super::distribution::normalize;
+use super::error::{Offender, Refusal};
+use super::exp::exp;
+use super::logits::Logit;
+use super::splitmix::{streams, uniform};
+
+/// The name under which decisions of this contract are recorded.
+pub const ALGORITHM_VERSION: &str = "mosaic-splitmix64-top-k-top-p-v1";
+
+/// Why a configuration or a row was refused. No draw is consumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MosaicError {
+    /// `temperature_out_of_range`: not finite, or not above 0.
+    Temperature(Offender),
+    /// `top_k_out_of_range`: 0.
+    TopKZero,
+    /// `top_k_above_vocabulary`: more than there are logits.
+    TopKAboveVocabulary {
+        /// The top-k.
+        top_k: u32,
+        /// V.
+        vocabulary: u64,
+    },
+    /// `top_p_out_of_range`: not a number above 0 and at most 1.
+    TopP(Offender),
+    /// `logits_empty`.
+    Empty,
+    /// `logits_too_long`: more than 2^32 − 1.
+    TooLong(u64),
+    /// `logits_not_finite`: the first such index, and the number.
+    NotFinite {
+        /// The index.
+        index: u32,
+        /// NaN or an infinity.
+        value: Offender,
+    },
+    /// `scaled_not_finite`: the first index at which logit / temperature overflows.
+    Overflow {
+        /// The index.
+        index: u32,
+        /// The logit.
+        value: Offender,
+    },
+}
+
+impl fmt::Display for MosaicError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Temperature(value) => write!(f, "temperature must be finite and above 0, but is {value}"),
+            Self::TopKZero => write!(f, "top_k must be at least 1, but is 0"),
+            Self::TopKAboveVocabulary { top_k, vocabulary } => {
+                write!(f, "top_k must be at most the {vocabulary} logits there are, but is {top_k}")
+            }
+            Self::TopP(value) => write!(f, "top_p must be above 0 and at most 1, but is {value}"),
+            Self::Empty => write!(f, "there are no logits"),
+            Self::TooLong(length) => write!(f, "{length} logits are more than 4294967295"),
+            Self::NotFinite { index, value } => write!(f, "logit {index} must be finite, but is {value}"),
+            Self::Overflow { index, value } => {
+                write!(f, "logit {index} ({value}) divided by the temperature is not finite")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MosaicError {}
+
+impl Refusal for MosaicError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Temperature(_) => "temperature_out_of_range",
+            Self::TopKZero => "top_k_out_of_range",
+            Self::TopKAboveVocabulary { .. } => "top_k_above_vocabulary",
+            Self::TopP(_) => "top_p_out_of_range",
+            Self::Empty => "logits_empty",
+            Self::TooLong(_) => "logits_too_long",
+            Self::NotFinite { .. } => "logits_not_finite",
+            Self::Overflow { .. } => "scaled_not_finite",
+        }
+    }
+
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::NotFinite { index, .. } | Self::Overflow { index, .. } => Some(u64::from(*index)),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Temperature(value) | Self::TopP(value) => Some(value.get()),
+            Self::NotFinite { value, .. } | Self::Overflow { value, .. } => Some(value.get()),
+            Self::TopKZero => Some(0.0),
+            Self::TopKAboveVocabulary { top_k, .. } => Some(f64::from(*top_k)),
+            Self::Empty | Self::TooLong(_) => None,
+        }
+    }
+}
+
+/// Temperature, top-k and top-p of the older contract.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SamplingConfig {
+    temperature: f64,
+    top_k: u32,
+    top_p: f64,
+}
+
+impl SamplingConfig {
+    /// Checks a configuration.
+    ///
+    /// # Errors
+    /// `temperature_out_of_range` unless finite and above 0, `top_k_out_of_range` for 0, `top_p_out_of_range` unless
+    /// above 0 and at most 1. That top-k is at most V is checked with each row.
+    pub fn try_new(temperature: f64, top_k: u32, top_p: f64) -> Result<Self, MosaicError> {
+        if !(temperature.is_finite() && temperature > 0.0) {
+            return Err(MosaicError::Temperature(temperature.into()));
+        }
+        if top_k == 0 {
+            return Err(MosaicError::TopKZero);
+        }
+        if !(top_p > 0.0 && top_p <= 1.0) {
+            return Err(MosaicError::TopP(top_p.into()));
+        }
+        Ok(Self { temperature, top_k, top_p })
+    }
+
+    /// Softmax temperature.
+    #[must_use]
+    pub fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    /// How many of the best logits stay.
+    #[must_use]
+    pub fn top_k(&self) -> u32 {
+        self.top_k
+    }
+
+    /// The share of probability the nucleus must hold.
+    #[must_use]
+    pub fn top_p(&self) -> f64 {
+        self.top_p
+    }
+}
+
+/// How a token is chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SelectionStrategy {
+    /// The best logit, lowest id on ties. Consumes no draw.
+    Greedy,
+    /// By temperature, top-k, top-p and one draw.
+    Sample(SamplingConfig),
+}
+
+/// What was decided, and from what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampleDecision {
+    /// The token.
+    pub token_id: u32,
+    /// How many tokens it was chosen among: after top-k and top-p when sampling, V when greedy.
+    pub candidate_count: u32,
+    /// The token's probability among the candidates; `None` when greedy.
+    pub selected_probability: Option<f64>,
+    /// The uniform number; `None` when greedy.
+    pub random_draw: Option<f64>,
+    /// Which output of the seed's SplitMix64 sequence that was, from 0; `None` when greedy.
+    pub draw_index: Option<u64>,
+    /// [`ALGORITHM_VERSION`].
+    pub algorithm_version: &'static str,
+}
+
+/// Candidates in their order, with probabilities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidates {
+    /// Ids by (scaled logit high first, id low first).
+    pub ids: Vec<u32>,
+    /// The probability of each.
+    pub probabilities: Vec<f64>,
+}
+
+/// The tokens that may be drawn from a row.
+///
+/// # Errors
+/// Every refusal of the row, and `top_k_above_vocabulary`.
+pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Candidates, MosaicError> {
+    let vocabulary = check(logits)?;
+    if config.top_k > vocabulary {
+        return Err(MosaicError::TopKAboveVocabulary { top_k: config.top_k, vocabulary: u64::from(vocabulary) });
+    }
+    let mut scaled = Vec::with_capacity(logits.len());
+    for (index, logit) in (0..vocabulary).zip(logits) {
+        // The sum turns −0 into 0, so that equal numbers have equal bits.
+        let number = logit.widen() / config.temperature + 0.0;
+        if !number.is_finite() {
+            return Err(MosaicError::Overflow { index, value: logit.widen().into() });
+        }
+        scaled.push((index, number));
+    }
+    let by_rank = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    let k = config.top_k as usize;
+    if k < scaled.len() {
+        scaled.select_nth_unstable_by(k - 1, by_rank);
+        scaled.truncate(k);
+    }
+    scaled.sort_unstable_by(by_rank);
+
+    let highest = scaled[0].1;
+    let mut probabilities: Vec<f64> = scaled.iter().map(|(_, number)| exp(number - highest)).collect();
+    normalize(&mut probabilities);
+    let mut sum = 0.0;
+    let reached = probabilities.iter().position(|probability| {
+        sum += probability;
+        sum >= config.top_p
+    });
+    probabilities.truncate(reached.map_or(probabilities.len(), |last| last + 1));
+    normalize(&mut probabilities);
+    let ids = scaled.iter().take(probabilities.len()).map(|(id, _)| *id).collect();
+    Ok(Candidates { ids, probabilities })
+}
+
+/// Chooses a token; `draw_index` says which draw of the seed is used when sampling.
+///
+/// # Errors
+/// Every refusal of the row; no draw is consumed.
+pub fn select<L: Logit>(
+    logits: &[L],
+    strategy: &SelectionStrategy,
+    seed: u64,
+    draw_index: u64,
+) -> Result<SampleDecision, MosaicError> {
+    let config = match strategy {
+        SelectionStrategy::Greedy => return greedy(logits),
+        SelectionStrategy::Sample(config) => config,
+    };
+    let Candidates { ids, probabilities } = candidates(logits, config)?;
+    let u = uniform(seed, draw_index, streams::TOKENS);
+    let mut sum = 0.0;
+    let at = probabilities.iter().position(|probability| {
+        sum += probability;
+        sum > u
+    });
+    let at = at.unwrap_or(ids.len() - 1);
+    Ok(SampleDecision {
+        token_id: ids[at],
+        candidate_count: ids.len() as u32,
+        selected_probability: Some(probabilities[at]),
+        random_draw: Some(u),
+        draw_index: Some(draw_index),
+        algorithm_version: ALGORITHM_VERSION,
+    })
+}
+
+fn greedy<L: Logit>(logits: &[L]) -> Result<SampleDecision, MosaicError> {
+    let vocabulary = check(logits)?;
+    let (mut best, mut highest) = (0, f64::NEG_INFINITY);
+    for (id, logit) in (0..vocabulary).zip(logits) {
+        if logit.widen() > highest {
+            (best, highest) = (id, logit.widen());
+        }
+    }
+    Ok(SampleDecision {
+        token_id: best,
+        candidate_count: vocabulary,
+        selected_probability: None,
+        random_draw: None,
+        draw_index: None,
+        algorithm_version: ALGORITHM_VERSION,
+    })
+}
+
+/// A sampler that counts its draws: the n-th draw of a run is output n of its seed's sequence.
+///
+/// ```
+/// use quillmate_sampler::mosaic::{Sampler, SamplingConfig, SelectionStrategy};
+/// let strategy = SelectionStrategy::Sample(SamplingConfig::try_new(0.8, 3, 0.9)?);
+/// let mut sampler = Sampler::new(strategy, 42);
+/// let mut tokens = Vec::new();
+/// for _ in 0..8 {
+///     tokens.push(sampler.next(&[0.0, 1.0, 2.0, 3.0])?.token_id);
+/// }
+/// assert_eq!(tokens, [3, 3, 3, 3, 3, 2, 3, 2]);
+/// # Ok::<(), quillmate_sampler::mosaic::MosaicError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampler {
+    strategy: SelectionStrategy,
+    seed: u64,
+    draws: u64,
+}
+
+impl Sampler {
+    /// A sampler that has drawn nothing.
+    #[must_use]
+    pub fn new(strategy: SelectionStrategy, seed: u64) -> Self {
+        Self { strategy, seed, draws: 0 }
+    }
+
+    /// A sampler that goes on after so many draws.
+    #[must_use]
+    pub fn resume(strategy: SelectionStrategy, seed: u64, draws: u64) -> Self {
+        Self { strategy, seed, draws }
+    }
+
+    /// How many draws have been consumed.
+    #[must_use]
+    pub fn draws(&self) -> u64 {
+        self.draws
+    }
+
+    /// Chooses the next token.
+    ///
+    /// # Errors
+    /// Every refusal of the row; no draw is consumed.
+    pub fn next<L: Logit>(&mut self, logits: &[L]) -> Result<SampleDecision, MosaicError> {
+        let decision = select(logits, &self.strategy, self.seed, self.draws)?;
+        self.draws += u64::from(decision.random_draw.is_some());
+        Ok(decision)
+    }
+}
+
+/// V, when every logit is finite.
+fn check<L: Logit>(logits: &[L]) -> Result<u32, MosaicError> {
+    let vocabulary = u32::try_from(logits.len()).map_err(|_| MosaicError::TooLong(logits.len() as u64))?;
+    if vocabulary == 0 {
+        return Err(MosaicError::Empty);
+    }
+    match (0..vocabulary).zip(logits).find(|(_, logit)| !logit.widen().is_finite()) {
+        Some((index, logit)) => Err(MosaicError::NotFinite { index, value: logit.widen().into() }),
+        None => Ok(vocabulary),
+    }
+}

@@ -1,0 +1,153 @@
+//! The older contract: its published run, and each of its rules by name.
+#![cfg(not(target_arch = "wasm32"))]
+
+use proptest::prelude::*;
+use quillmate_sampler::Refusal;
+use quillmate_sampler::mosaic::{ALGORITHM_VERSION, Sampler, SamplingConfig, SelectionStrategy, candidates, select};
+
+fn sample(temperature: f64, top_k: u32, top_p: f64) -> SelectionStrategy {
+    SelectionStrategy::Sample(SamplingConfig::try_new(temperature, top_k, top_p).unwrap())
+}
+
+fn tokens(strategy: SelectionStrategy, seed: u64, logits: &[f64], count: usize) -> Vec<u32> {
+    let mut sampler = Sampler::new(strategy, seed);
+    (0..count).map(|_| sampler.next(logits).unwrap().token_id).collect()
+}
+
+#[test]
+fn greedy_ties_take_the_lowest_id_and_consume_no_draw() {
+    let mut sampler = Sampler::new(SelectionStrategy::Greedy, 42);
+    let decision = sampler.next(&[1.0, 3.0, 3.0, -0.0]).unwrap();
+    assert_eq!((decision.token_id, decision.candidate_count), (1, 4));
+    assert_eq!((decision.selected_probability, decision.random_draw, decision.draw_index), (None, None, None));
+    assert_eq!(decision.algorithm_version, "mosaic-splitmix64-top-k-top-p-v1");
+    assert_eq!(sampler.draws(), 0);
+    assert_eq!(sampler.next(&[-0.0, 0.0]).unwrap().token_id, 0);
+}
+
+#[test]
+fn same_seed_and_settings_replay_the_same_decisions() {
+    let logits = [0.0, 1.0, 2.0, 3.0];
+    let mut first = Sampler::new(sample(0.8, 3, 0.9), 42);
+    let decisions: Vec<_> = (0..8).map(|_| first.next(&logits).unwrap()).collect();
+    assert_eq!(decisions.iter().map(|d| d.token_id).collect::<Vec<_>>(), [3, 3, 3, 3, 3, 2, 3, 2]);
+    for (at, decision) in (0u64..).zip(&decisions) {
+        assert_eq!(decision.draw_index, Some(at));
+        assert_eq!(select(&logits, &sample(0.8, 3, 0.9), 42, at).as_ref(), Ok(decision));
+    }
+    // Resumed after five draws it goes on with the sixth.
+    let mut resumed = Sampler::resume(sample(0.8, 3, 0.9), 42, 5);
+    assert_eq!(resumed.next(&logits).unwrap(), decisions[5]);
+}
+
+#[test]
+fn top_k_one_is_the_maximum() {
+    let logits = [0.3, -1.0, 7.5, 7.5, 2.0];
+    assert_eq!(tokens(sample(1.3, 1, 1.0), 9, &logits, 20), [2; 20]);
+}
+
+#[test]
+fn top_p_can_leave_one_and_renormalizes() {
+    let logits = [4.0, 3.0, 0.0];
+    let strategy = sample(1.0, 3, 0.6);
+    let decision = select(&logits, &strategy, 1, 0).unwrap();
+    assert_eq!((decision.token_id, decision.candidate_count, decision.selected_probability), (0, 1, Some(1.0)));
+}
+
+#[test]
+fn several_seeds_reach_both_of_two_equal_candidates() {
+    let reached: Vec<u32> = (0..20).map(|seed| tokens(sample(1.0, 2, 1.0), seed, &[1.0, 1.0], 1)[0]).collect();
+    assert!(reached.contains(&0) && reached.contains(&1));
+}
+
+#[test]
+fn invalid_temperature_k_and_p_fail_at_construction() {
+    for temperature in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(SamplingConfig::try_new(temperature, 1, 1.0).unwrap_err().code(), "temperature_out_of_range");
+    }
+    assert_eq!(SamplingConfig::try_new(1.0, 0, 1.0).unwrap_err().code(), "top_k_out_of_range");
+    for top_p in [0.0, -0.1, 1.0f64.next_up(), f64::NAN, f64::INFINITY] {
+        assert_eq!(SamplingConfig::try_new(1.0, 1, top_p).unwrap_err().code(), "top_p_out_of_range");
+    }
+}
+
+#[test]
+fn empty_nan_and_oversized_k_fail_without_a_draw() {
+    let mut sampler = Sampler::new(sample(1e-300, 3, 0.9), 42);
+    let refused = |sampler: &mut Sampler, logits: &[f64]| {
+        let error = sampler.next(logits).unwrap_err();
+        (error.code(), error.index())
+    };
+    assert_eq!(refused(&mut sampler, &[]), ("logits_empty", None));
+    assert_eq!(refused(&mut sampler, &[0.0, f64::NAN, 0.0]), ("logits_not_finite", Some(1)));
+    assert_eq!(refused(&mut sampler, &[0.0, 0.0, f64::NEG_INFINITY]), ("logits_not_finite", Some(2)));
+    assert_eq!(refused(&mut sampler, &[0.0, 1.0]), ("top_k_above_vocabulary", None));
+    assert_eq!(refused(&mut sampler, &[0.0, 0.0, 1e10]), ("scaled_not_finite", Some(2)));
+    assert_eq!(sampler.draws(), 0);
+    let mut greedy = Sampler::new(SelectionStrategy::Greedy, 42);
+    assert_eq!(refused(&mut greedy, &[f64::INFINITY]), ("logits_not_finite", Some(0)));
+}
+
+#[test]
+fn the_example_prints_the_published_run() {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["run", "-q", "--release", "--example", "sampling_replay"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let replay: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(replay["algorithm_version"], ALGORITHM_VERSION);
+    assert_eq!(replay["seed"], 42);
+    assert_eq!(replay["draws"].as_array().unwrap().len(), 8);
+    assert_eq!(replay["draws"][0], 0.7415648787718233);
+    assert_eq!(replay["tokens"], serde_json::json!([3, 3, 3, 3, 3, 2, 3, 2]));
+    assert!(replay["scope"].as_str().unwrap().contains("Not claimed"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn probabilities_are_finite_and_sum_to_one(
+        logits in prop::collection::vec(prop_oneof![-30.0..30.0f64, (-3i8..3).prop_map(f64::from)], 1..300),
+        temperature in 0.05..4.0f64, k in 0.0..1.0f64, top_p in 1e-9..=1.0f64, seed in any::<u64>()
+    ) {
+        let top_k = 1 + (k * (logits.len() - 1) as f64) as u32;
+        let config = SamplingConfig::try_new(temperature, top_k, top_p).unwrap();
+        let kept = candidates(&logits, &config).unwrap();
+        prop_assert!(kept.ids.len() <= top_k as usize && !kept.ids.is_empty());
+        let mut sum = 0.0;
+        for p in &kept.probabilities {
+            prop_assert!(p.is_finite() && *p >= 0.0);
+            sum += p;
+        }
+        prop_assert!((sum - 1.0).abs() <= f64::from_bits(0x3d20_0000_0000_0000), "{}", sum);
+        // In order of falling logit, lower id first among equals; and no token beyond the candidates appears.
+        for pair in kept.ids.windows(2) {
+            let (a, b) = (logits[pair[0] as usize], logits[pair[1] as usize]);
+            prop_assert!(a > b || (a == b && pair[0] < pair[1]) || a / temperature == b / temperature);
+        }
+        let decision = select(&logits, &SelectionStrategy::Sample(config), seed, 0).unwrap();
+        prop_assert!(kept.ids.contains(&decision.token_id));
+    }
+
+    /// A run's decisions do not notice what is decided between them.
+    #[test]
+    fn a_run_replays_whatever_is_scheduled_beside_it(seeds in prop::collection::vec(any::<u64>(), 2..6), order in prop::collection::vec(0usize..6, 0..60)) {
+        let row = |turn: u64| [0.5 * turn as f64, 1.0, 2.0, (turn % 3) as f64];
+        let strategy = sample(0.9, 4, 0.95);
+        let mut samplers: Vec<(Sampler, Vec<u32>)> = seeds.iter().map(|seed| (Sampler::new(strategy, *seed), vec![])).collect();
+        let count = samplers.len();
+        for at in order {
+            let (sampler, emitted) = &mut samplers[at % count];
+            emitted.push(sampler.next(&row(sampler.draws())).unwrap().token_id);
+        }
+        for (seed, (_, emitted)) in seeds.iter().zip(samplers) {
+            let mut alone = Sampler::new(strategy, *seed);
+            for token in emitted {
+                prop_assert_eq!(alone.next(&row(alone.draws())).unwrap().token_id, token);
+            }
+        }
+    }
+}
