@@ -2,5 +2,10 @@
 import { readFileSync } from "node:fs";
 
 const kind = process.argv[2];
-const [file, section] = kind === "exp_hard" ? ["exp_hard", "exp"] : ["contract", kind];
+const elsewhere = {
+  exp_hard: ["exp_hard", "exp"],
+  golden: ["golden_run", "runs"],
+  mosaic: ["contract", "mosaic-splitmix64-top-k-top-p-v1"],
+};
+const [file, section] = elsewhere[kind] ?? ["contract", kind];
 console.log(JSON.parse(readFileSync(new URL(`../tests/vectors/${file}.json`, import.meta.url), "utf8"))[section].length);
