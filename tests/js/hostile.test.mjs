@@ -1,7 +1,7 @@
 // Arguments made to break things: each is an Error, and the package works as before.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { Frame, Generator, sampleToken, uniform, verify } from "@quillmate/sampler";
+import { distribution, Frame, Generator, sampleBatch, sampleToken, speculativeStep, stepBatch, uniform, verify } from "@quillmate/sampler";
 import { model, row, straight } from "./support.mjs";
 
 const state = (() => {
@@ -41,6 +41,9 @@ test("an object that says it is a typed array", () => {
       fails(() => new Generator(model, fake, "1"));
       fails(() => Frame.decode(fake));
       fails(() => Frame.dense(0, fake));
+      fails(() => distribution(fake, {}));
+      fails(() => sampleBatch(row([]), 64, {}, fake));
+      fails(() => speculativeStep(fake, fake, 0, 0.5, 0.5));
       fails(() => verify({ start: state, frames: [fake] }, { tokens: fake, state }));
     }
     const own = Object.defineProperty(Float32Array.of(0, 1), "length", { value: 2 ** 31 });
@@ -72,6 +75,22 @@ test("getters and proxies that throw", () => {
       () => verify({ start: state, frames: bad }, { tokens: [1], state }),
       () => verify({ start: state, frames: [] }, bad),
       () => run.stepWith(bad),
+      () => run.stepWithDrafts(bad, [1]),
+      () => run.stepWithDrafts([row([]), row([])], bad),
+      () => run.stepSpeculative([row([]), row([])], bad),
+      () => run.stepSpeculative([row([]), row([])], [bad]),
+      () => distribution(bad, {}),
+      () => sampleBatch(bad, 64, {}, [0.5]),
+      () => sampleBatch(row([]), 64, bad, [0.5]),
+      () => sampleBatch(row([]), 64, [bad], [0.5]),
+      () => sampleBatch(row([]), 64, {}, bad),
+      () => sampleBatch(row([]), 64, {}, [bad]),
+      () => sampleBatch(row([]), bad, {}, [0.5]),
+      () => speculativeStep(bad, bad, 0, 0.5, 0.5),
+      () => stepBatch(bad, () => []),
+      () => stepBatch([bad], () => []),
+      () => stepBatch([run], () => bad),
+      () => stepBatch([run], () => [bad]),
       () => run.stepWithFrame(bad),
     ]) {
       survives(call);
@@ -92,6 +111,15 @@ test("a state without end, and one too deep", () => {
   fails(() => Generator.fromState(model, { ...state, settings: { ...state.settings, temperature: deep } }));
   survives(() => verify({ start: { ...state, prompt: deep }, frames: [] }, { tokens: [1], state }));
   survives(() => verify({ start: state, frames: [] }, { tokens: [1], state: round }));
+});
+
+test("lists that are long and hold nothing", () => {
+  const long = new Array(2 ** 32 - 1);
+  fails(() => new Generator(model, long, "1"));
+  fails(() => sampleBatch(row([]), 64, {}, long));
+  fails(() => stepBatch(long, () => []));
+  fails(() => verify({ start: state, frames: long }, { tokens: [1], state }));
+  fails(() => verify({ start: state, frames: [] }, { tokens: long, state }));
 });
 
 test("a detached buffer holds no logits", () => {

@@ -1,7 +1,7 @@
 // The whole of contract.json, bit for bit. Each kind says how many cases it ran; the caller holds that against the file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { draw, exp, Generator, sampleToken, uniform } from "@quillmate/sampler";
+import { distribution, draw, exp, Generator, sampleToken, uniform } from "@quillmate/sampler";
 import { asF32, below, contract, fromBits, hardExp, LARGEST_U, numbers, settingsOf, toBits } from "./support.mjs";
 
 /** One test over all cases of a kind. */
@@ -40,6 +40,9 @@ cases("sample", contract.sample, (vector, name) => {
   for (const row of rows) {
     const token = (u) => sampleToken(row, settings, u);
     for (const [u, expected] of vector.draws) assert.equal(token(u), expected, `${name}, u ${u}`);
+    const { ids, probabilities } = distribution(row, settings);
+    assert.deepEqual([...ids], vector.kept, name);
+    assert.deepEqual([...probabilities].map(toBits), vector.probability_bits ?? [toBits(1)], name);
 
     if (vector.probability_bits === undefined) {
       for (const u of [0, 0.5, LARGEST_U]) assert.equal(token(u), vector.kept[0], name);

@@ -1,12 +1,16 @@
 // Compiled in the strictest mode, never run: what a user writes must pass, what the types forbid must not.
 import init, {
+  distribution,
   draw,
   exp,
   Frame,
   Generator,
   randomSeed,
+  sampleBatch,
   sampleToken,
+  speculativeStep,
   stateSchema,
+  stepBatch,
   uniform,
   verify,
   type Claim,
@@ -28,6 +32,13 @@ const settings: Settings = { temperature: 0.8 };
 const token: number = sampleToken(logits, settings, uniform("42", 0));
 sampleToken(new Float64Array(3), undefined, 0.5);
 sampleToken(logits, {}, uniform(42n, 0n, 1n));
+const { ids, probabilities } = distribution(logits, { topP: 0.9 });
+ids.fill(0);
+for (const answer of sampleBatch(logits, 3, undefined, [0.5])) {
+  if (typeof answer === "number") answer.toFixed();
+  else answer.code.toUpperCase();
+}
+const judged: { token: number; accepted: boolean } = speculativeStep(probabilities, probabilities, 0, 0.1, 0.2);
 const bits: bigint = draw(randomSeed(), token);
 const y: number = exp(-1);
 const schema: unknown = JSON.parse(stateSchema());
@@ -40,6 +51,9 @@ const run = new Generator(null, new Uint32Array(2), 1, settings);
 run.stepWith(logits);
 const frame: Frame = Frame.forSettings(run.position, new Float32Array(4), run.settings);
 run.stepWithFrame(frame);
+stepBatch([run], (contexts) => contexts.map(() => new Float32Array(4)));
+run.stepWithDrafts([logits, logits], [1]).tokens.length;
+run.stepSpeculative([logits, logits], [{ token: 1, ids, probabilities }]).accepted.toFixed();
 const dtype: "f32" | "bf16" | "f16" = frame.dtype;
 const layout: "dense" | "sparse" = frame.layout;
 const most: number | null = frame.maxTopK;
@@ -101,4 +115,4 @@ run.position = 3;
 // @ts-expect-error a state's seed is text
 state.seed = 42;
 
-export { bits, dtype, layout, most, schema, token, topK, y };
+export { bits, dtype, judged, layout, most, schema, token, topK, y };
