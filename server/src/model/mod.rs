@@ -4,6 +4,7 @@
 //! took prompt and tokens in one pass would give logits with other low bits, and one day another token. So a
 //! [`Session`] offers these two moves and no third.
 
+pub mod kernels;
 pub mod smollm2;
 pub mod tiny;
 
