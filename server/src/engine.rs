@@ -177,7 +177,7 @@ impl Engine {
             let Some(stored) = self.store.run(&id)? else {
                 continue;
             };
-            if stored.model.sha256 == self.model.identity().sha256 {
+            if stored.model.same_logits(self.model.identity()) {
                 self.store.set_status(&id, Status::Running, None)?;
                 self.waiting.push_back(id);
             } else {
@@ -185,6 +185,7 @@ impl Engine {
                     run = id,
                     of = stored.model.name,
                     sha256 = stored.model.sha256,
+                    arithmetic = stored.model.arithmetic,
                     "left alone: another model"
                 );
                 self.store.set_status(&id, Status::Failed, Some("model_mismatch"))?;

@@ -58,8 +58,8 @@ struct Flags {
     /// Prompts whose contexts are kept in memory, so that the same prompt starts at once.
     #[arg(long, value_name = "N", default_value_t = 4)]
     kept_prompts: usize,
-    /// Threads that compute; more than there are idle cores makes every step slower, since they wait for one another
-    /// without sleeping. [default: all cores but one, at most 8]
+    /// Threads that compute, which changes how long a step takes and not a bit of it. [default: as many as cores, at
+    /// most 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
     /// Pause before every new token, to watch or to test.
@@ -85,7 +85,7 @@ enum StartError {
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    if let Some(error) = with_threads(&flags) {
+    if let Err(error) = set_threads(flags.threads) {
         eprintln!("quillmate-server: cannot set the number of threads: {error}");
     }
     tracing_subscriber::fmt().with_max_level(flags.log).with_writer(std::io::stderr).with_target(false).init();
@@ -186,30 +186,11 @@ fn load(path: PathBuf, sha256: &str, progress: &Progress) -> Result<Arc<dyn Lang
     Ok(model)
 }
 
-/// Sees to it that the model computes with so many threads, unless somebody has already. The libraries read their
-/// environment when they are first used, and a running process's environment is not to be changed, so the process
-/// starts itself again in its own place; it comes back from there only with an error.
-#[cfg(unix)]
-fn with_threads(flags: &Flags) -> Option<std::io::Error> {
-    use std::os::unix::process::CommandExt as _;
-    const NAMES: [&str; 2] = ["CANDLE_NUM_THREADS", "RAYON_NUM_THREADS"];
-    if flags.model.as_os_str() == "tiny" || NAMES.iter().any(|name| std::env::var_os(name).is_some()) {
-        return None;
-    }
-    // One core is left for the page, the store and everybody else.
-    let spare = || std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, 8)).to_string();
-    let threads = flags.threads.map_or_else(spare, |threads| threads.to_string());
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
-        Err(error) => return Some(error),
-    };
-    let environment = NAMES.map(|name| (name, threads.clone()));
-    Some(std::process::Command::new(program).args(std::env::args_os().skip(1)).envs(environment).exec())
-}
-
-#[cfg(not(unix))]
-fn with_threads(_: &Flags) -> Option<std::io::Error> {
-    None
+/// Sees to it that the model computes with so many threads.
+fn set_threads(threads: Option<u16>) -> Result<(), rayon::ThreadPoolBuildError> {
+    let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get().min(8));
+    let threads = threads.map_or_else(cores, usize::from);
+    rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("model {at}")).build_global()
 }
 
 /// Waits until somebody asks the server to stop.

@@ -260,13 +260,19 @@ async fn resume(State(app): Shared, Path(id): Path<String>) -> Answer {
         ));
     }
     let loaded = model.identity();
-    if run.model.sha256 != loaded.sha256 {
+    if !run.model.same_logits(loaded) {
         return Err(ApiError::new(
             StatusCode::CONFLICT,
             "model_mismatch",
             format!(
-                "the run belongs to model {} ({}), loaded is {} ({}); its record can be read and verified all the same",
-                run.model.name, run.model.sha256, loaded.name, loaded.sha256
+                "the run belongs to model {} ({}, computed by {}), loaded is {} ({}, computed by {}); its record can be \
+                 read and verified all the same",
+                run.model.name,
+                run.model.sha256,
+                run.model.arithmetic,
+                loaded.name,
+                loaded.sha256,
+                loaded.arithmetic
             ),
         )
         .with("run_model", json!(run.model))

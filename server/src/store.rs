@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::model::{Identity, TokenTable};
 
 /// The form of the tables below; another one is refused, not guessed at.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 const SCHEMA: &str = "
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
@@ -27,6 +27,7 @@ CREATE TABLE runs (
     start TEXT NOT NULL,
     model_name TEXT NOT NULL,
     model_sha256 TEXT NOT NULL,
+    arithmetic TEXT NOT NULL,
     tokenizer_sha256 TEXT NOT NULL,
     vocab INTEGER NOT NULL,
     frame_bytes INTEGER NOT NULL DEFAULT 0,
@@ -41,6 +42,9 @@ CREATE TABLE steps (
 ) STRICT;
 CREATE TABLE tokenizers (sha256 TEXT PRIMARY KEY, tokens BLOB NOT NULL) STRICT;
 ";
+
+/// Form 1 did not say what had computed a run's logits; it was candle 0.11.
+const FROM_1: &str = "ALTER TABLE runs ADD COLUMN arithmetic TEXT NOT NULL DEFAULT 'candle-0.11'";
 
 /// What the store could not do.
 #[derive(Debug, thiserror::Error)]
@@ -204,6 +208,10 @@ impl Store {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
+            1 => {
+                transaction.execute_batch(FROM_1)?;
+                transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+            }
             SCHEMA_VERSION => {}
             other => return Err(StoreError::Version(other)),
         }
@@ -251,15 +259,16 @@ impl Store {
         }
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let id: String = transaction.query_row(
-            "INSERT INTO runs (id, created_ms, status, length, start, model_name, model_sha256, tokenizer_sha256, vocab,
-                               reserved_bytes)
-             VALUES (lower(hex(randomblob(16))), ?1, 'running', ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id",
+            "INSERT INTO runs (id, created_ms, status, length, start, model_name, model_sha256, arithmetic, tokenizer_sha256,
+                               vocab, reserved_bytes)
+             VALUES (lower(hex(randomblob(16))), ?1, 'running', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id",
             params![
                 i64::try_from(created).unwrap_or(i64::MAX),
                 length,
                 start.to_json(),
                 model.name,
                 model.sha256,
+                model.arithmetic,
                 model.tokenizer_sha256,
                 model.vocab,
                 signed(needed)
@@ -303,7 +312,8 @@ impl Store {
         let transaction = reader.transaction()?;
         let run = transaction
             .query_row(
-                "SELECT id, status, reason, length, start, model_name, model_sha256, tokenizer_sha256, vocab
+                "SELECT id, status, reason, length, start, model_name, model_sha256, arithmetic,
+                        tokenizer_sha256, vocab
                  FROM runs WHERE id = ?1",
                 [id],
                 stored_run,
@@ -432,8 +442,9 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<Result<StoredRun, StoreError>> 
             model: Identity {
                 name: row.get(5)?,
                 sha256: row.get(6)?,
-                tokenizer_sha256: row.get(7)?,
-                vocab: row.get(8)?,
+                arithmetic: row.get(7)?,
+                tokenizer_sha256: row.get(8)?,
+                vocab: row.get(9)?,
             },
             tokens: Vec::new(),
         })

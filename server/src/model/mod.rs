@@ -1,10 +1,11 @@
-//! A language model as the server sees it: who it is, what its tokens are, and logits on **one defined schedule**.
+//! A language model as the server sees it: who it is, what its tokens are, and **logits that depend on the tokens alone**.
 //!
-//! The schedule is the whole point. A context is fed as *the prompt in one pass, then one token at a time*; a model that
-//! took prompt and tokens in one pass would give logits with other low bits, and one day another token. So a
-//! [`Session`] offers these two moves and no third.
+//! What a [`Session`] says after a context is a function of the context's token ids, bit for bit: fed one by one, in one
+//! pass or in pieces, with rejected drafts in between or without, whatever other sessions do. So neither a restart nor
+//! speculation can change a text.
 
 pub mod kernels;
+pub mod llama;
 pub mod smollm2;
 pub mod tiny;
 
@@ -17,12 +18,23 @@ use sha2::{Digest, Sha256};
 pub struct Identity {
     /// A name for people.
     pub name: String,
-    /// SHA-256 of the model file, in hex: what decides whether two models are the same.
+    /// SHA-256 of the model file, in hex.
     pub sha256: String,
+    /// What computes with it, by name and version. Another implementation gives other low bits from the same file, and
+    /// one day another token.
+    pub arithmetic: String,
     /// SHA-256 of the encoded [`TokenTable`], in hex.
     pub tokenizer_sha256: String,
     /// How many tokens the vocabulary has; ids are below it.
     pub vocab: u32,
+}
+
+impl Identity {
+    /// Whether both give the same logits: the same file, computed in the same way.
+    #[must_use]
+    pub fn same_logits(&self, other: &Self) -> bool {
+        self.sha256 == other.sha256 && self.arithmetic == other.arithmetic
+    }
 }
 
 /// Why a model could not be loaded, or could not answer.
@@ -52,6 +64,14 @@ pub enum ModelError {
     /// The file is not a model this server can run.
     #[error("not a model this server can run: {0}")]
     Unsupported(String),
+    /// A tensor of the file is not what is needed.
+    #[error("not a model this server can run: tensor {name} {reason}")]
+    Tensor {
+        /// The tensor.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A text the vocabulary has no tokens for.
     #[error("the model has no token for {0:?}")]
     NotEncodable(char),
@@ -66,16 +86,10 @@ impl ModelError {
         match self {
             Self::Read { .. } => "model_unreadable",
             Self::Digest { .. } => "model_digest",
-            Self::Unsupported(_) => "model_unsupported",
+            Self::Unsupported(_) | Self::Tensor { .. } => "model_unsupported",
             Self::NotEncodable(_) => "text_not_encodable",
             Self::Inference(_) => "model_error",
         }
-    }
-}
-
-impl From<candle_core::Error> for ModelError {
-    fn from(error: candle_core::Error) -> Self {
-        Self::Inference(error.to_string())
     }
 }
 
@@ -95,12 +109,17 @@ pub trait LanguageModel: Send + Sync {
     fn open(&self) -> Box<dyn Session>;
 }
 
-/// One context and its caches.
+/// One context and its caches. Whatever the moves that led to a context, its logits have the same bits.
 pub trait Session: Send {
-    /// Forgets what was fed, takes the whole prompt in one pass and gives the logits after it.
+    /// Forgets what was fed, takes the whole prompt and gives the logits after it.
     fn prefill(&mut self, prompt: &[u32]) -> Result<Vec<f32>, ModelError>;
     /// Adds one token and gives the logits after it.
     fn feed(&mut self, token: u32) -> Result<Vec<f32>, ModelError>;
+    /// Adds tokens in one pass and gives the logits after each of them. An error adds none.
+    fn extend(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, ModelError>;
+    /// Takes back all tokens but the first `len`, the prompt's among them; as rejected drafts are. Does nothing if there
+    /// are no more than that.
+    fn truncate(&mut self, len: usize);
     /// The same context once more; from here on each goes its own way.
     fn fork(&self) -> Box<dyn Session>;
 }

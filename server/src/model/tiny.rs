@@ -1,8 +1,8 @@
 //! A model of a few hundred tokens, for tests and for trying the page without a download.
 //!
 //! It makes trouble on purpose: its logits are coarse, so rows are full of ties; its vocabulary cuts characters in half;
-//! and, like a real model, it **notices how it was fed**. A prompt taken in one pass leaves another state than the same
-//! tokens taken one by one, so a server that strays from the schedule gives other tokens and is found out.
+//! and every token of the context, in its place, changes the whole row: a server that feeds it anything but the run's own
+//! tokens, or leaves a rejected draft in, gives other tokens and is found out.
 
 use sha2::{Digest, Sha256};
 
@@ -59,7 +59,8 @@ impl Tiny {
         let identity = Identity {
             name: "tiny".into(),
             // There is no file, so the digest is that of its name and version: change the arithmetic, change this.
-            sha256: hex(&Sha256::digest(b"quillmate tiny model 1")),
+            sha256: hex(&Sha256::digest(b"quillmate tiny model 2")),
+            arithmetic: "tiny-2".into(),
             tokenizer_sha256: table.sha256(),
             vocab: table.len() as u32,
         };
@@ -99,15 +100,15 @@ impl LanguageModel for Tiny {
     }
 
     fn open(&self) -> Box<dyn Session> {
-        Box::new(Context { table: self.table.clone(), state: 0, last: END })
+        Box::new(Context { table: self.table.clone(), states: Vec::new() })
     }
 }
 
 #[derive(Clone)]
 struct Context {
     table: TokenTable,
-    state: u64,
-    last: u32,
+    /// After each token: what the row is made from, and the token.
+    states: Vec<(u64, u32)>,
 }
 
 /// The finalizer of SplitMix64: every bit of the state reaches every logit.
@@ -118,12 +119,16 @@ fn mix(mut z: u64) -> u64 {
 }
 
 impl Context {
-    fn row(&self) -> Vec<f32> {
-        let open = self.table.get(self.last);
+    /// Adds a token and gives the row after it.
+    fn add(&mut self, token: u32) -> Vec<f32> {
+        let before = self.states.last().map_or(0, |&(state, _)| state);
+        let state = mix(mix(before).wrapping_add(u64::from(token) + 1));
+        self.states.push((state, token));
+        let open = self.table.get(token);
         (0..self.table.len() as u32)
             .map(|id| {
                 // Quarters from -1 to 1: nine values for 285 tokens.
-                let noise = (mix(self.state ^ mix(u64::from(id))) % 9) as f32 * 0.25 - 1.0;
+                let noise = (mix(state ^ mix(u64::from(id))) % 9) as f32 * 0.25 - 1.0;
                 noise + liking(id, self.table.get(id), open)
             })
             .collect()
@@ -147,20 +152,21 @@ fn liking(id: u32, token: &[u8], before: &[u8]) -> f32 {
 
 impl Session for Context {
     fn prefill(&mut self, prompt: &[u32]) -> Result<Vec<f32>, ModelError> {
-        let Some(&last) = prompt.last() else {
-            return Err(ModelError::Inference("an empty prompt".into()));
-        };
-        // The length of the pass goes in first: this is what tells one pass from single steps.
-        self.state =
-            prompt.iter().fold(mix(prompt.len() as u64), |state, &id| mix(state.wrapping_add(u64::from(id) + 1)));
-        self.last = last;
-        Ok(self.row())
+        self.states.clear();
+        let row = self.extend(prompt)?.pop();
+        row.ok_or_else(|| ModelError::Inference("an empty prompt".into()))
     }
 
     fn feed(&mut self, token: u32) -> Result<Vec<f32>, ModelError> {
-        self.state = mix(mix(self.state).wrapping_add(u64::from(token) + 1));
-        self.last = token;
-        Ok(self.row())
+        Ok(self.add(token))
+    }
+
+    fn extend(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, ModelError> {
+        Ok(tokens.iter().map(|&token| self.add(token)).collect())
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.states.truncate(len);
     }
 
     fn fork(&self) -> Box<dyn Session> {
@@ -173,14 +179,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_notices_how_it_was_fed() {
+    fn its_rows_depend_on_its_tokens_and_on_nothing_else() {
         let model = Tiny::new().unwrap();
-        let mut one_pass = model.open();
-        let mut steps = model.open();
-        let together = one_pass.prefill(&[5, 6, 7]).unwrap();
-        steps.prefill(&[5]).unwrap();
-        steps.feed(6).unwrap();
-        assert_ne!(together, steps.feed(7).unwrap());
+        let tokens: Vec<u32> = (0..60).map(|at| 1 + mix(at) as u32 % 284).collect();
+        let rows = model.open().extend(&tokens).unwrap();
+        for seed in 0..20 {
+            let mut session = model.open();
+            let mut at = 0;
+            while at < tokens.len() {
+                let end = (at + 1 + mix(seed << 32 | at as u64) as usize % 9).min(tokens.len());
+                // A draft that is taken back, and another context that goes elsewhere.
+                session.extend(&[7, 8, 9]).unwrap();
+                session.truncate(at);
+                session.fork().feed(3).unwrap();
+                assert_eq!(session.extend(&tokens[at..end]).unwrap(), rows[at..end]);
+                at = end;
+            }
+            assert_eq!(session.prefill(&tokens[..30]).unwrap(), rows[29]);
+            assert_eq!(session.feed(tokens[30]).unwrap(), rows[30]);
+        }
+        assert_ne!(model.open().extend(&[5, 6, 7]).unwrap()[2], model.open().extend(&[6, 5, 7]).unwrap()[2]);
     }
 
     #[test]

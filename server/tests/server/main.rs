@@ -2,6 +2,7 @@
 
 mod api;
 mod limits;
+mod llama;
 mod real_model;
 mod restart;
 mod site;

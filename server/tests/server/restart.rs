@@ -133,6 +133,25 @@ fn another_model_reads_and_verifies_a_run_and_does_not_go_on_with_it() {
 }
 
 #[test]
+fn another_arithmetic_does_not_go_on_with_a_run_of_the_same_file() {
+    let whole = uninterrupted();
+    let data = tempdir().unwrap();
+    let id = interrupted(data.path());
+    // As an earlier release left it, which did not yet say what had computed the logits.
+    change(data.path(), "ALTER TABLE runs DROP COLUMN arithmetic; PRAGMA user_version = 1");
+    let server = Server::tiny(data.path(), &[]);
+    let run = server.run(&id);
+    assert_eq!((&run["status"], &run["reason"]), (&json!("failed"), &json!("model_mismatch")));
+    assert_eq!(run["model"]["arithmetic"], "candle-0.11");
+    let (status, refusal) = server.post_text(&format!("/api/runs/{id}/resume"), "", "");
+    assert_eq!((status, &refusal["error"]["code"]), (409, &json!("model_mismatch")));
+    assert_eq!(refusal["error"]["loaded_model"]["arithmetic"], "tiny-2");
+    drop(server);
+    change(data.path(), "UPDATE runs SET arithmetic = 'tiny-2'");
+    assert_eq!(Server::tiny(data.path(), &[]).written(&id), whole);
+}
+
+#[test]
 fn logits_that_come_out_otherwise_are_noticed_before_a_token_is_written() {
     let whole = uninterrupted();
     let data = tempdir().unwrap();
