@@ -1,12 +1,17 @@
 //! The one thread that owns the model's time: it gives every active run one step in turn.
 //!
 //! A step is *logits, frame, token, commit, and only then the bell*. Runs share nothing that changes: each has its own
-//! session, and a session is fed on the one schedule (the prompt in one pass, then token by token) whether the run is
-//! new, resumed after a crash, or started again. What a resumed run recomputes on its way is compared with the frames it
+//! session, and a session's logits depend on its tokens alone, whether the run is new, resumed after a crash, started
+//! again, or written several tokens at a pass. What a resumed run recomputes on its way is compared with the frames it
 //! stored, so a model that computes otherwise on this machine is noticed before it writes another text.
+//!
+//! A pass takes the run's last token and some drafts behind it ([`lookup`]), and gives the logits after each. The run
+//! emits its own token at every place, as long as the drafts were those tokens (drafter-invariant speculation,
+//! [`Run::step_with_drafts`]): more than one token a pass, and never another text.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -16,6 +21,7 @@ use quillmate_sampler::{Frame, Refusal, Run};
 use tokio::sync::oneshot;
 
 use crate::hub::Hub;
+use crate::lookup;
 use crate::model::{LanguageModel, ModelError, Session};
 use crate::store::{Status, Store, StoreError, StoredRun};
 
@@ -26,7 +32,9 @@ pub struct Options {
     pub runs: usize,
     /// Contexts after a prompt that are kept, so that the same prompt need not be read again.
     pub prefills: usize,
-    /// A pause before every new token, for tests and for watching.
+    /// Tokens drafted for a pass at the most; 0 turns speculation off. It changes how long a text takes, not the text.
+    pub drafts: usize,
+    /// A pause before every pass, for tests and for watching.
     pub delay: Duration,
 }
 
@@ -40,9 +48,16 @@ enum Command {
 #[derive(Clone)]
 pub struct Handle {
     commands: Sender<Command>,
+    work: Arc<Work>,
 }
 
 impl Handle {
+    /// What has been done since the start.
+    #[must_use]
+    pub fn work(&self) -> &Work {
+        &self.work
+    }
+
     /// Begins, or takes up again, a run that is stored as running.
     pub fn start(&self, run: &str) {
         // An engine that is gone is a server that is stopping; the run is stored and goes on after it.
@@ -73,10 +88,13 @@ pub fn spawn(
     failed: oneshot::Sender<EngineError>,
 ) -> std::io::Result<(Handle, JoinHandle<()>)> {
     let (commands, inbox) = channel();
+    let work = Arc::new(Work::default());
+    let work_done = Arc::clone(&work);
     let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
         let outcome = load().map_err(EngineError::from).and_then(|model| {
             let mut engine = Engine {
                 options,
+                work_done,
                 prefills: Prefills::new(options.prefills),
                 store,
                 hub,
@@ -93,7 +111,7 @@ pub fn spawn(
             let _ = failed.send(error);
         }
     })?;
-    Ok((Handle { commands }, thread))
+    Ok((Handle { commands, work }, thread))
 }
 
 /// Why the engine could not start.
@@ -108,8 +126,32 @@ pub enum EngineError {
     Store(#[from] StoreError),
 }
 
+/// What has been done since the start: passes that gave tokens, the tokens, drafts and how many were right.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// Passes through the model that gave new tokens.
+    pub passes: AtomicU64,
+    /// New tokens.
+    pub tokens: AtomicU64,
+    /// Tokens that were drafted.
+    pub drafted: AtomicU64,
+    /// Drafts that were accepted.
+    pub accepted: AtomicU64,
+}
+
+impl Work {
+    fn add(&self, tokens: u64, drafted: u64, accepted: u64) {
+        for (count, more) in
+            [(&self.passes, 1), (&self.tokens, tokens), (&self.drafted, drafted), (&self.accepted, accepted)]
+        {
+            count.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+}
+
 struct Engine {
     options: Options,
+    work_done: Arc<Work>,
     prefills: Prefills,
     store: Arc<Store>,
     hub: Arc<Hub>,
@@ -267,33 +309,67 @@ impl Engine {
         if !self.options.delay.is_zero() && (position == active.start || active.fed + 1 >= position) {
             std::thread::sleep(self.options.delay);
         }
+        if active.session.is_some() && active.fed + 1 == position {
+            return self.write(active);
+        }
         let logits = self.advance(active)?;
         let at = active.fed;
         if at < active.start {
             return Ok(Turn::GoesOn);
         }
-        let frame = Frame::for_settings(at, &logits, active.run.settings()).map_err(Failure::refused)?;
-        let frame = frame.encode();
-        if at < position {
-            let stored = self.store.frame(&active.id, at)?;
-            if stored.as_deref() != Some(&frame) {
-                return Err(Failure::new(
-                    "logits_differ",
-                    format!("step {at} gives other logits than those stored; was the run written by another build?"),
-                ));
-            }
-            return Ok(Turn::GoesOn);
+        if at == position {
+            return self.keep(active, &[logits], &[]);
         }
-        let token = active.run.step_with(&logits).map_err(Failure::refused)?;
-        let end = if self.model.end_tokens().contains(&token) {
+        let frame = Frame::for_settings(at, &logits, active.run.settings()).map_err(Failure::refused)?;
+        if self.store.frame(&active.id, at)?.as_deref() != Some(&frame.encode()) {
+            return Err(Failure::new(
+                "logits_differ",
+                format!("step {at} gives other logits than those stored; was the run written by another build?"),
+            ));
+        }
+        Ok(Turn::GoesOn)
+    }
+
+    /// One pass over the last token and what is drafted behind it.
+    fn write(&mut self, active: &mut Active) -> Result<Turn, Failure> {
+        let context = active.run.context();
+        let (Some(&last), Some(session)) = (context.last(), &mut active.session) else {
+            return Err(Failure::new("model_error", "a run under way has a context and a session"));
+        };
+        // The pass gives one token more than are drafted, and the run must not grow beyond its end.
+        let room = usize::try_from(active.end - active.run.position()).unwrap_or(usize::MAX).saturating_sub(1);
+        let room = room.min(self.model.context().saturating_sub(context.len()));
+        let drafts = lookup::drafts(&context, self.options.drafts.min(room), self.model.end_tokens());
+        let rows = session.extend(&[&[last], &drafts[..]].concat())?;
+        let turn = self.keep(active, &rows, &drafts)?;
+        // The session has seen all of the run but its last token; rejected drafts leave nothing behind.
+        active.fed = active.run.position() - 1;
+        if let Some(session) = &mut active.session {
+            session.truncate(active.run.context().len() - 1);
+        }
+        Ok(turn)
+    }
+
+    /// Emits the tokens that rows and drafts give from the run's position on, and stores them with their frames.
+    fn keep(&mut self, active: &mut Active, rows: &[Vec<f32>], drafts: &[u32]) -> Result<Turn, Failure> {
+        let position = active.run.position();
+        let settings = *active.run.settings();
+        let chain = active.run.step_with_drafts(rows, drafts).map_err(Failure::refused)?;
+        let mut steps = Vec::with_capacity(chain.tokens.len());
+        for (step, (&token, row)) in (position..).zip(chain.tokens.iter().zip(rows)) {
+            steps.push((token, Frame::for_settings(step, row, &settings).map_err(Failure::refused)?.encode()));
+        }
+        let ended = chain.tokens.last().is_some_and(|token| self.model.end_tokens().contains(token));
+        let end = if ended {
             Some("end_token")
         } else if active.run.position() >= active.end {
             Some("length")
         } else {
             None
         };
-        self.store.append(&active.id, at, token, &frame, end)?;
+        self.store.append(&active.id, position, &steps, end)?;
         self.hub.ring(&active.id);
+        self.work_done.add(steps.len() as u64, drafts.len() as u64, chain.accepted as u64);
         Ok(if end.is_some() { Turn::Over } else { Turn::GoesOn })
     }
 

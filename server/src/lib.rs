@@ -8,6 +8,7 @@ pub mod engine;
 pub mod error;
 pub mod hub;
 pub mod limits;
+pub mod lookup;
 pub mod model;
 pub mod routes;
 pub mod site;

@@ -62,7 +62,11 @@ struct Flags {
     /// most 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// Pause before every new token, to watch or to test.
+    /// Tokens drafted from the story for each pass, at the most; 0 turns speculation off. The text is the same either
+    /// way.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=16))]
+    drafts: u8,
+    /// Pause before every pass, to watch or to test.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     step_delay_ms: u64,
     /// What goes to the log on stderr: error, warn, info, debug or trace.
@@ -128,6 +132,7 @@ async fn serve(flags: Flags) -> Result<(), StartError> {
     let options = engine::Options {
         runs: flags.limits.runs as usize,
         prefills: flags.kept_prompts,
+        drafts: usize::from(flags.drafts),
         delay: Duration::from_millis(flags.step_delay_ms),
     };
     let load = {

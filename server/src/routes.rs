@@ -102,10 +102,17 @@ impl FromRequest<Arc<App>> for JsonBody {
 
 async fn health(State(app): Shared) -> Response {
     let status = if app.model.get().is_some() { "ready" } else { "loading" };
+    let work = app.engine.work();
     answer(&json!({
         "status": status,
         "loaded_bytes": app.progress.loaded.load(Ordering::Relaxed),
         "total_bytes": app.progress.total.load(Ordering::Relaxed),
+        "work": {
+            "passes": work.passes.load(Ordering::Relaxed),
+            "tokens": work.tokens.load(Ordering::Relaxed),
+            "drafted": work.drafted.load(Ordering::Relaxed),
+            "accepted": work.accepted.load(Ordering::Relaxed),
+        },
     }))
 }
 

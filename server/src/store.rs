@@ -344,16 +344,18 @@ impl Store {
         Ok(ids)
     }
 
-    /// Makes a step durable, together with the run's end if this is the last.
-    pub fn append(&self, id: &str, step: u64, token: u32, frame: &[u8], end: Option<&str>) -> Result<(), StoreError> {
+    /// Makes steps durable, the first of them `step`, together with the run's end if these are the last.
+    pub fn append(&self, id: &str, step: u64, steps: &[(u32, Vec<u8>)], end: Option<&str>) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction
-            .prepare_cached("INSERT INTO steps (run, step, token, frame) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![id, signed(step), token, frame])?;
-        transaction
-            .prepare_cached("UPDATE runs SET frame_bytes = frame_bytes + ?2 WHERE id = ?1")?
-            .execute(params![id, signed(frame.len() as u64)])?;
+        for (step, (token, frame)) in (step..).zip(steps) {
+            transaction
+                .prepare_cached("INSERT INTO steps (run, step, token, frame) VALUES (?1, ?2, ?3, ?4)")?
+                .execute(params![id, signed(step), token, frame])?;
+            transaction
+                .prepare_cached("UPDATE runs SET frame_bytes = frame_bytes + ?2 WHERE id = ?1")?
+                .execute(params![id, signed(frame.len() as u64)])?;
+        }
         if let Some(reason) = end {
             set_status(&transaction, id, Status::Finished, Some(reason))?;
         }

@@ -6,4 +6,5 @@ mod llama;
 mod real_model;
 mod restart;
 mod site;
+mod speculation;
 mod support;
