@@ -63,15 +63,17 @@ impl Refusal for FieldError {
 #[derive(Clone, Debug)]
 pub struct Object {
     path: String,
-    entries: Vec<(String, Node)>,
+    entries: Vec<(String, Field)>,
 }
 
-/// A JSON value in which objects have kept repeated keys.
+/// What a field holds. An object has kept repeated keys.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Node {
+pub enum Field {
+    /// An object.
     Object(Object),
-    Other(Value),
+    /// Anything else.
+    Value(Value),
 }
 
 impl<'de> Deserialize<'de> for Object {
@@ -103,6 +105,12 @@ impl Object {
         serde_json::from_str(text).map_err(|error| FieldError::Syntax(error.to_string()))
     }
 
+    /// An object from its fields.
+    #[must_use]
+    pub fn from_entries(entries: Vec<(String, Field)>) -> Self {
+        Self { path: String::new(), entries }
+    }
+
     /// Names this object in errors: `settings` makes its fields `settings.top_k`.
     #[must_use]
     pub fn named(mut self, path: &str) -> Self {
@@ -115,7 +123,7 @@ impl Object {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    fn take_node(&mut self, name: &str) -> Result<Node, FieldError> {
+    fn take_node(&mut self, name: &str) -> Result<Field, FieldError> {
         let at = self
             .entries
             .iter()
@@ -136,10 +144,10 @@ impl Object {
     ) -> Result<T, FieldError> {
         let path = self.path_of(name);
         match self.take_node(name)? {
-            Node::Other(value) => {
+            Field::Value(value) => {
                 convert(value).map_err(|value| FieldError::Type { path, expected, found: shorten(&value) })
             }
-            Node::Object(_) => Err(FieldError::Type { path, expected, found: "an object".to_owned() }),
+            Field::Object(_) => Err(FieldError::Type { path, expected, found: "an object".to_owned() }),
         }
     }
 
@@ -156,8 +164,8 @@ impl Object {
     pub fn object(&mut self, name: &str) -> Result<Object, FieldError> {
         let path = self.path_of(name);
         match self.take_node(name)? {
-            Node::Object(object) => Ok(object.named(&path)),
-            Node::Other(value) => Err(FieldError::Type { path, expected: "an object", found: shorten(&value) }),
+            Field::Object(object) => Ok(object.named(&path)),
+            Field::Value(value) => Err(FieldError::Type { path, expected: "an object", found: shorten(&value) }),
         }
     }
 

@@ -7,6 +7,7 @@ use wasm_bindgen::convert::TryFromJsValue;
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_index, with_row};
+use super::foreign::{each, is_array, length};
 use super::generator::Generator;
 use super::read::{self, Row, Rows, of_either_type};
 use crate::contract::batch::step_batch as step_runs;
@@ -17,25 +18,32 @@ use crate::core::settings::Settings;
 /// `sampleBatch(logits, vocab, settings, u)`.
 #[wasm_bindgen(js_name = sampleBatch, skip_typescript)]
 pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &JsValue) -> Result<Array, JsValue> {
-    let row = read::logits(logits)?;
+    let row = &read::logits(logits)?;
     let vocabulary = read::token("vocab", vocab)? as usize;
-    let u = read::uniforms(u)?;
-    // Every row's settings and uniform number are read by themselves, so that a bad one costs only its row.
-    let settings: Vec<Result<Settings, JsValue>> = if Array::is_array(settings) {
-        settings.unchecked_ref::<Array>().iter().map(|settings| read::settings(&settings)).collect()
-    } else {
-        vec![read::settings(settings); u.len()]
-    };
-    if settings.len() != u.len() {
-        return Err(refuse(BatchError::Settings { rows: u.len() as u64, settings: settings.len() as u64 }));
+    let count = read::uniforms_length(u)?;
+    if (count as usize).checked_mul(vocabulary) != Some(of_either_type!(row => row.len())) {
+        let [rows, vocabulary] = [u64::from(count), vocabulary as u64];
+        let logits = of_either_type!(row => row.len()) as u64;
+        return Err(refuse(BatchError::Logits { rows, vocabulary, logits }));
     }
-    let inputs = settings.into_iter().zip(&u).map(|(settings, u)| Ok((settings?, read::uniform(u)?)));
+    // Every row's settings and uniform number are read by themselves, so that a bad one costs only its row.
+    let settings: Vec<Result<Settings, JsValue>> = if is_array(settings) {
+        let given = length(settings)?;
+        if given != count {
+            return Err(refuse(BatchError::Settings { rows: u64::from(count), settings: u64::from(given) }));
+        }
+        each(settings, |_, settings| Ok(read::settings(&settings)))?
+    } else {
+        vec![read::settings(settings); count as usize]
+    };
+    let uniforms = each(u, |_, u| Ok(read::uniform(&u)))?;
+    let inputs = settings.into_iter().zip(uniforms).map(|(settings, u)| Ok((settings?, u?)));
     let inputs: Vec<Result<(Settings, f64), JsValue>> = inputs.collect();
     // A row refused here takes part with inputs that are valid; its answer is not used.
     let valid =
         |input: &Result<(Settings, f64), JsValue>| input.as_ref().copied().unwrap_or((Settings::default(), 0.0));
     let (settings, uniforms): (Vec<_>, Vec<_>) = inputs.iter().map(valid).unzip();
-    let batch = of_either_type!(row => sample::sample_batch(&row, vocabulary, &settings, &uniforms)).map_err(refuse)?;
+    let batch = of_either_type!(row => sample::sample_batch(row, vocabulary, &settings, &uniforms)).map_err(refuse)?;
     let answers = batch.into_iter().zip(inputs).enumerate();
     Ok(answers.map(|(at, (answer, input))| place(input.and(answer.map_err(refuse)), at)).collect())
 }
@@ -48,14 +56,13 @@ fn place(answer: Result<u32, JsValue>, row: usize) -> JsValue {
 /// `stepBatch(generators, model)`.
 #[wasm_bindgen(js_name = stepBatch, skip_typescript)]
 pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValue> {
-    if !Array::is_array(generators) {
+    if !is_array(generators) {
         return Err(read::wrong("generators_type", "generators", "an array of Generator", generators));
     }
     let Some(model) = model.dyn_ref::<Function>() else {
         return Err(read::wrong("model_type", "model", "a function from contexts to rows of logits", model));
     };
-    let list = generators.unchecked_ref::<Array>().iter().enumerate();
-    let generators = list.map(|(at, item)| shared(&item, at)).collect::<Result<Vec<_>, _>>()?;
+    let generators = each(generators, |at, item| shared(&item, at))?;
     if generators.is_empty() {
         return Ok(Array::new());
     }
@@ -72,12 +79,12 @@ pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValu
 }
 
 /// A second handle on a generator of the list. Converting the item itself would take it from its owner.
-fn shared(item: &JsValue, at: usize) -> Result<Generator, JsValue> {
+fn shared(item: &JsValue, at: u32) -> Result<Generator, JsValue> {
     let share = Reflect::get(item, &"_share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
     let handle = share.map(|share| share.call0(item)).transpose()?;
     handle.and_then(|handle| Generator::try_from_js_value(handle).ok()).ok_or_else(|| {
         let error = read::wrong("generators_type", &format!("generators[{at}]"), "a Generator", item);
-        with_index(error, at as u64)
+        with_index(error, u64::from(at))
     })
 }
 
@@ -92,6 +99,7 @@ fn ask(generators: &[Generator], model: &Function) -> Result<Rows, JsValue> {
         waiting.push(generator.wait_for_model().map_err(|error| with_index(error, at as u64))?);
     }
     let contexts: Array = generators.iter().map(Generator::context).collect();
-    let rows = model.call1(&JsValue::UNDEFINED, &contexts)?;
-    read::rows(&rows)
+    let rows = model.call1(&JsValue::UNDEFINED, &contexts);
+    drop(waiting);
+    read::rows(&rows?)
 }

@@ -11,6 +11,7 @@ use js_sys::{Array, Function, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_row};
+use super::foreign::{each, is_array};
 use super::frame::Frame;
 use super::read::{self, Row, Rows, of_either_type};
 use super::verify::to_plain;
@@ -107,20 +108,21 @@ fn chain(chain: Result<Chain, ChainError>) -> Result<Object, JsValue> {
 }
 
 fn drafts(value: &JsValue) -> Result<Vec<Draft>, JsValue> {
-    if !Array::is_array(value) {
+    if !is_array(value) {
         return Err(read::wrong("drafts_type", "drafts", "an array of {token, ids, probabilities}", value));
     }
-    let one = |(at, draft): (usize, JsValue)| {
+    let one = |at: u32, draft: JsValue| {
         if !draft.is_object() {
             return Err(read::wrong("drafts_type", "a draft", "an object {token, ids, probabilities}", &draft));
         }
         let token = read::token("token", &Reflect::get(&draft, &"token".into())?)?;
         let ids = read::tokens("ids", &Reflect::get(&draft, &"ids".into())?)?;
         let probabilities = read::probabilities("probabilities", &Reflect::get(&draft, &"probabilities".into())?)?;
-        let distribution = Distribution::new(ids, probabilities).map_err(|error| with_row(refuse(error), at as u64))?;
+        let distribution =
+            Distribution::new(ids, probabilities).map_err(|error| with_row(refuse(error), u64::from(at)))?;
         Ok(Draft { token, distribution })
     };
-    value.unchecked_ref::<Array>().iter().enumerate().map(one).collect()
+    each(value, one)
 }
 
 #[wasm_bindgen]

@@ -6,6 +6,7 @@
 
 mod batch;
 mod error;
+mod foreign;
 mod frame;
 mod generator;
 mod read;

@@ -1,10 +1,11 @@
 //! JavaScript values, checked: what is not exactly what was asked for is refused and named.
 
-use js_sys::{Array, BigInt, Float32Array, Float64Array, Object, Reflect, Symbol, Uint8Array, Uint32Array};
-use serde::Deserialize;
+use js_sys::{BigInt, Reflect};
+use serde_json::{Number, Value};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
+use super::foreign::{each, f32s, f64s, is_array, kind, length, u8s, u32s};
 use crate::contract::json;
 use crate::contract::state::parse_seed;
 use crate::core::error::SampleError;
@@ -48,10 +49,13 @@ fn shown(value: &JsValue) -> String {
     if let Some(number) = value.as_f64() {
         return format!("{number:?}");
     }
-    if let Some(tag) = tag(value) {
-        return format!("a {tag}");
+    if let Some(kind) = kind(value) {
+        return format!("a {kind}");
     }
-    if Array::is_array(value) {
+    if is_promise(value) {
+        return "a Promise".to_owned();
+    }
+    if is_array(value) {
         return "a plain array".to_owned();
     }
     if value.is_function() {
@@ -68,12 +72,8 @@ fn shown(value: &JsValue) -> String {
     }
 }
 
-/// `Symbol.toStringTag`: tells a typed array or a promise from another realm too, where `instanceof` does not.
-fn tag(value: &JsValue) -> Option<String> {
-    if !value.is_object() {
-        return None;
-    }
-    Reflect::get(value, &Symbol::to_string_tag()).ok()?.as_string()
+fn is_promise(value: &JsValue) -> bool {
+    value.is_object() && Reflect::get(value, &"then".into()).is_ok_and(|then| then.is_function())
 }
 
 /// A refusal that names what was wanted and what came.
@@ -83,10 +83,10 @@ pub fn wrong(code: &str, name: &str, expected: &str, value: &JsValue) -> JsValue
 }
 
 pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
-    match tag(value).as_deref() {
-        Some("Float32Array") => Ok(Row::F32(value.unchecked_ref::<Float32Array>().to_vec())),
-        Some("Float64Array") => Ok(Row::F64(value.unchecked_ref::<Float64Array>().to_vec())),
-        Some("Promise") => Err(wrong(
+    match kind(value).as_deref() {
+        Some("Float32Array") => Ok(Row::F32(f32s(value)?)),
+        Some("Float64Array") => Ok(Row::F64(f64s(value)?)),
+        _ if is_promise(value) => Err(wrong(
             "logits_type",
             "logits",
             "a Float32Array or Float64Array (await them first, then use stepWith)",
@@ -98,12 +98,10 @@ pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
 
 /// A list of rows.
 pub fn rows(value: &JsValue) -> Result<Rows, JsValue> {
-    if !Array::is_array(value) {
+    if !is_array(value) {
         return Err(wrong("rows_type", "rows", "an array of Float32Array or Float64Array", value));
     }
-    let list = value.unchecked_ref::<Array>().iter().enumerate();
-    let rows = list.map(|(at, row)| logits(&row).map_err(|error| with_row(error, at as u64)));
-    let rows = rows.collect::<Result<Vec<Row>, _>>()?;
+    let rows = each(value, |at, row| logits(&row).map_err(|error| with_row(error, u64::from(at))))?;
     if rows.iter().all(|row| matches!(row, Row::F32(_))) {
         return Ok(Rows::F32(rows.into_iter().map(|row| if let Row::F32(row) = row { row } else { vec![] }).collect()));
     }
@@ -116,8 +114,8 @@ pub fn rows(value: &JsValue) -> Result<Rows, JsValue> {
 
 /// Probabilities by token id.
 pub fn probabilities(name: &str, value: &JsValue) -> Result<Vec<f64>, JsValue> {
-    match tag(value).as_deref() {
-        Some("Float64Array") => Ok(value.unchecked_ref::<Float64Array>().to_vec()),
+    match kind(value).as_deref() {
+        Some("Float64Array") => f64s(value),
         _ => Err(wrong("probabilities_type", name, "a Float64Array", value)),
     }
 }
@@ -129,27 +127,24 @@ pub fn token(name: &str, value: &JsValue) -> Result<u32, JsValue> {
     token.map(|id| id as u32).ok_or_else(|| wrong("token_out_of_range", name, expected, value))
 }
 
-/// B uniform numbers; each is judged with its row.
-pub fn uniforms(value: &JsValue) -> Result<Vec<JsValue>, JsValue> {
-    if tag(value).as_deref() == Some("Float64Array") {
-        return Ok(value.unchecked_ref::<Float64Array>().to_vec().into_iter().map(JsValue::from).collect());
+/// How many uniform numbers there are.
+pub fn uniforms_length(value: &JsValue) -> Result<u32, JsValue> {
+    if kind(value).as_deref() != Some("Float64Array") && !is_array(value) {
+        return Err(wrong("uniforms_type", "u", "a Float64Array or an array of numbers", value));
     }
-    if Array::is_array(value) {
-        return Ok(value.unchecked_ref::<Array>().to_vec());
-    }
-    Err(wrong("uniforms_type", "u", "a Float64Array or an array of numbers", value))
+    length(value)
 }
 
 pub fn f32_logits(value: &JsValue) -> Result<Vec<f32>, JsValue> {
-    match tag(value).as_deref() {
-        Some("Float32Array") => Ok(value.unchecked_ref::<Float32Array>().to_vec()),
+    match kind(value).as_deref() {
+        Some("Float32Array") => f32s(value),
         _ => Err(wrong("logits_type", "logits of a frame", "a Float32Array", value)),
     }
 }
 
 pub fn bytes(name: &str, value: &JsValue) -> Result<Vec<u8>, JsValue> {
-    match tag(value).as_deref() {
-        Some("Uint8Array") => Ok(value.unchecked_ref::<Uint8Array>().to_vec()),
+    match kind(value).as_deref() {
+        Some("Uint8Array") => u8s(value),
         _ => Err(wrong("bytes_type", name, "a Uint8Array", value)),
     }
 }
@@ -203,19 +198,13 @@ pub fn frame_step(value: &JsValue) -> Result<u64, JsValue> {
 }
 
 pub fn tokens(name: &str, value: &JsValue) -> Result<Vec<u32>, JsValue> {
-    if tag(value).as_deref() == Some("Uint32Array") {
-        return Ok(value.unchecked_ref::<Uint32Array>().to_vec());
+    if kind(value).as_deref() == Some("Uint32Array") {
+        return u32s(value);
     }
-    if !Array::is_array(value) {
+    if !is_array(value) {
         return Err(wrong("tokens_type", name, "a Uint32Array or an array of token ids", value));
     }
-    let list = value.unchecked_ref::<Array>();
-    let mut tokens = Vec::new();
-    for at in 0..list.length() {
-        let id = token(&format!("{name}[{at}]"), &list.get(at)).map_err(|error| with_index(error, u64::from(at)))?;
-        tokens.push(id);
-    }
-    Ok(tokens)
+    each(value, |at, id| token(&format!("{name}[{at}]"), &id).map_err(|error| with_index(error, u64::from(at))))
 }
 
 /// `{temperature = 1, topK = 0, topP = 1}`; a key that is none of these is refused, so that a misspelt one is not
@@ -224,12 +213,12 @@ pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
     if value.is_undefined() {
         return Ok(Settings::default());
     }
-    if !value.is_object() || Array::is_array(value) {
+    if !value.is_object() || is_array(value) {
         return Err(wrong("settings_type", "settings", "an object {temperature, topK, topP}", value));
     }
     let (mut temperature, mut top_k, mut top_p) = (1.0, 0.0, 1.0);
-    for key in Object::keys(value.unchecked_ref::<Object>()) {
-        let name = key.as_string().unwrap_or_default();
+    for key in Reflect::own_keys(value)?.iter() {
+        let name = key.as_string().unwrap_or_else(|| "a symbol".to_owned());
         let (slot, code, expected) = match name.as_str() {
             "temperature" => (&mut temperature, "temperature_out_of_range", "a finite number, at least 0"),
             "topK" => (&mut top_k, "top_k_out_of_range", "an integer from 0 to 4294967295"),
@@ -251,16 +240,58 @@ pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
     ))
 }
 
-/// A plain object, for the strict readers of [`json`].
+/// How deep the objects of this package nest: a claim, its state, the state's settings.
+const DEPTH: u32 = 3;
+
+/// A plain object, for the strict readers of [`json`]: its own properties, which are numbers, strings, flags, null,
+/// lists of these, typed arrays of token ids, and objects of the same kind. What is `undefined` counts as left out.
 pub fn object(name: &str, value: &JsValue) -> Result<json::Object, JsValue> {
-    if !value.is_object() || Array::is_array(value) {
+    if !value.is_object() || is_array(value) {
         return Err(wrong("field_type", name, "an object", value));
     }
-    let object = serde_wasm_bindgen::from_value::<ObjectSeed>(value.clone())
-        .map_err(|error| sampler_error("field_type", &format!("{name} must be a plain JSON-safe object: {error}")))?;
-    Ok(object.0)
+    object_at(name, value, DEPTH)
 }
 
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct ObjectSeed(json::Object);
+fn object_at(path: &str, value: &JsValue, depth: u32) -> Result<json::Object, JsValue> {
+    if depth == 0 {
+        return Err(wrong("field_type", path, "no object inside so many others", value));
+    }
+    let mut entries = Vec::new();
+    for key in Reflect::own_keys(value)?.iter() {
+        let Some(name) = key.as_string() else { continue };
+        let property = Reflect::get(value, &key)?;
+        if property.is_undefined() {
+            continue;
+        }
+        let path = format!("{path}.{name}");
+        let field = if kind(&property).as_deref() == Some("Uint32Array") {
+            json::Field::Value(u32s(&property)?.into())
+        } else if is_array(&property) {
+            let scalars = each(&property, |at, item| scalar(&format!("{path}[{at}]"), &item))?;
+            json::Field::Value(scalars.into())
+        } else if property.is_object() {
+            json::Field::Object(object_at(&path, &property, depth - 1)?)
+        } else {
+            json::Field::Value(scalar(&path, &property)?)
+        };
+        entries.push((name, field));
+    }
+    Ok(json::Object::from_entries(entries))
+}
+
+fn scalar(path: &str, value: &JsValue) -> Result<Value, JsValue> {
+    let number = |number: f64| {
+        let integer = number.trunc() == number && (-MAX_SAFE..=MAX_SAFE).contains(&number);
+        if integer { Some(Number::from(number as i64)) } else { Number::from_f64(number) }
+    };
+    let scalar = if let Some(text) = value.as_string() {
+        Some(text.into())
+    } else if let Some(float) = value.as_f64() {
+        number(float).map(Value::Number)
+    } else if value.is_null() {
+        Some(Value::Null)
+    } else {
+        value.as_bool().map(Value::Bool)
+    };
+    scalar.ok_or_else(|| wrong("field_type", path, "what JSON can hold", value))
+}

@@ -1,10 +1,11 @@
 //! `verify(record, claim)`.
 
-use js_sys::{Array, Object, Reflect, Uint32Array};
+use js_sys::Reflect;
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error};
+use super::foreign::{each, is_array};
 use super::read;
 use crate::contract::record::{Claim, Record};
 use crate::contract::state::GeneratorState;
@@ -26,20 +27,15 @@ fn record(value: &JsValue) -> Result<Record, JsValue> {
     let start = read::object("start", &field(value, "record", "start")?)?.named("start");
     let start = GeneratorState::from_object(start).map_err(refuse)?;
     let list = field(value, "record", "frames")?;
-    if !Array::is_array(&list) {
+    if !is_array(&list) {
         return Err(read::wrong("field_type", "frames", "an array of Uint8Array", &list));
     }
-    let frames = list.unchecked_ref::<Array>().iter().enumerate();
-    let frames = frames.map(|(at, bytes)| read::bytes(&format!("frames[{at}]"), &bytes)).collect::<Result<_, _>>()?;
+    let frames = each(&list, |at, bytes| read::bytes(&format!("frames[{at}]"), &bytes))?;
     Ok(Record { start, frames })
 }
 
 fn claim(value: &JsValue) -> Result<Claim, JsValue> {
-    // Token ids may come as a typed array, which is not JSON: the copy has a plain one.
-    let tokens = read::tokens("tokens", &field(value, "claim", "tokens")?)?;
-    let copy = Object::assign(&Object::new(), value.unchecked_ref());
-    Reflect::set(&copy, &"tokens".into(), &Array::from(&Uint32Array::from(tokens.as_slice())))?;
-    Claim::from_object(read::object("claim", &copy)?).map_err(refuse)
+    Claim::from_object(read::object("claim", value)?).map_err(refuse)
 }
 
 fn field(object: &JsValue, of: &str, name: &str) -> Result<JsValue, JsValue> {

@@ -1,0 +1,108 @@
+//! Values from outside, touched safely.
+//!
+//! A getter, a proxy or an overridden property may throw or lie. What throws must come back as a `Result`: an exception
+//! that passes through Rust frames drops nothing on its way. What lies must not be believed: kinds and lengths are asked
+//! of the language's own getters, which look at the object itself and know arrays of other realms too.
+
+use js_sys::{Array, Float32Array, Float64Array, Function, Object, Reflect, Symbol, Uint8Array, Uint32Array};
+use wasm_bindgen::prelude::*;
+
+use super::error::sampler_error;
+
+/// The most numbers that are taken over at once, 2^26: what is made of them must fit in 4 GiB as well.
+pub const MAX_LENGTH: u32 = 1 << 26;
+
+struct Intrinsics {
+    /// `get %TypedArray%.prototype[Symbol.toStringTag]`: the kind of a real typed array, undefined for all else.
+    kind: Function,
+    is_array: Function,
+}
+
+thread_local! {
+    static INTRINSICS: Option<Intrinsics> = intrinsics().ok();
+}
+
+fn intrinsics() -> Result<Intrinsics, JsValue> {
+    let typed_array = Object::get_prototype_of(&Object::get_prototype_of(&Uint8Array::new_with_length(0)));
+    let tag = Reflect::get_own_property_descriptor(typed_array.unchecked_ref::<Object>(), &Symbol::to_string_tag())?;
+    let array = Reflect::get(&js_sys::global(), &"Array".into())?;
+    Ok(Intrinsics {
+        kind: Reflect::get(&tag, &"get".into())?.dyn_into()?,
+        is_array: Reflect::get(&array, &"isArray".into())?.dyn_into()?,
+    })
+}
+
+/// `Float32Array` and so on for a real typed array of any realm.
+pub fn kind(value: &JsValue) -> Option<String> {
+    INTRINSICS.with(|of| of.as_ref()?.kind.call0(value).ok()?.as_string())
+}
+
+/// `Array.isArray`, false also for a proxy that was revoked.
+pub fn is_array(value: &JsValue) -> bool {
+    let answer = INTRINSICS.with(|of| of.as_ref()?.is_array.call1(&JsValue::UNDEFINED, value).ok()?.as_bool());
+    answer.unwrap_or(false)
+}
+
+/// The length of an array, as far as it is one.
+pub fn length(array: &JsValue) -> Result<u32, JsValue> {
+    let length = Reflect::get(array, &"length".into())?.as_f64().unwrap_or(0.0);
+    if length > f64::from(MAX_LENGTH) {
+        return Err(too_long(length));
+    }
+    Ok(length as u32)
+}
+
+/// Reads an array element by element, up to the first that is refused.
+pub fn each<T>(array: &JsValue, mut one: impl FnMut(u32, JsValue) -> Result<T, JsValue>) -> Result<Vec<T>, JsValue> {
+    let mut list = Vec::new();
+    // The length of an array whose first element is refused does not matter.
+    let length = Reflect::get(array, &"length".into())?.as_f64().unwrap_or(0.0);
+    let mut at = 0;
+    while f64::from(at) < length {
+        if at == MAX_LENGTH {
+            return Err(too_long(length));
+        }
+        list.push(one(at, Reflect::get_u32(array, at)?)?);
+        at += 1;
+    }
+    Ok(list)
+}
+
+fn too_long(length: f64) -> JsValue {
+    sampler_error("list_too_long", &format!("{length} numbers are more than the {MAX_LENGTH} taken over at once"))
+}
+
+macro_rules! copies {
+    ($($name:ident $array:ident $number:ty;)*) => {$(
+        /// The numbers of a typed array of this kind.
+        pub fn $name(value: &JsValue) -> Result<Vec<$number>, JsValue> {
+            let plain = Object::get_prototype_of(&$array::new_with_length(0)) == Object::get_prototype_of(value)
+                && Reflect::get_own_property_descriptor(value.unchecked_ref::<Object>(), &"length".into())?.is_undefined();
+            // A copy by the language's own constructor has no property anybody could have put there.
+            let array: $array = if plain {
+                value.clone().unchecked_into()
+            } else {
+                let constructor = Reflect::get(&$array::new_with_length(0), &"constructor".into())?;
+                Reflect::construct(constructor.unchecked_ref::<Function>(), &Array::of1(value))?.unchecked_into()
+            };
+            let length = array.length();
+            if length > MAX_LENGTH {
+                return Err(too_long(f64::from(length)));
+            }
+            let mut numbers = Vec::new();
+            if numbers.try_reserve_exact(length as usize).is_err() {
+                return Err(sampler_error("out_of_memory", &format!("there is no memory for {length} numbers")));
+            }
+            numbers.resize(length as usize, Default::default());
+            array.copy_to(&mut numbers);
+            Ok(numbers)
+        }
+    )*};
+}
+
+copies! {
+    f32s Float32Array f32;
+    f64s Float64Array f64;
+    u32s Uint32Array u32;
+    u8s Uint8Array u8;
+}
