@@ -700,7 +700,7 @@ impl Place {
 /// Attention of one position in one head over the first `count` keys, a softmax of the dot products times the values.
 ///
 /// A dot product is a sum over the dimensions in ascending order; the softmax takes the maximum away and its weights are
-/// [`exp`]; their sum and the weighted sum of the values go over the keys in ascending order. `scores` is room to work in.
+/// `exp`; their sum and the weighted sum of the values go over the keys in ascending order. `scores` is room to work in.
 pub fn attend<P: AsRef<Vec<f32>>>(
     isa: Isa,
     pages: &[P],
