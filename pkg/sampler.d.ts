@@ -189,7 +189,10 @@ export class Frame {
     /** CRC-32 of the frame's bytes, 8 hex digits. */
     readonly checksum: string;
     sufficesFor(settings: Settings): boolean;
-    /** The row as `stepWithFrame` sees it: for a sparse frame, -Infinity where no logit was sent. Refused where the frame does not suffice. */
+    /**
+     * The row as `stepWithFrame` sees it: for a sparse frame, -Infinity where no logit was sent. Refused where the frame
+     * does not suffice. Do not make a new frame of it: a logit that was not sent cannot be told from a banned one there.
+     */
     logits(settings: Settings): Float32Array;
     free(): void;
     [Symbol.dispose](): void;

@@ -71,7 +71,9 @@ impl SmolLm2 {
         end_tokens.extend(tokenizer.special("<|endoftext|>"));
         end_tokens.sort_unstable();
         end_tokens.dedup();
+        // What that file calls itself is the name of a training run, which says nothing to a writer.
         let name = match content.metadata.get("general.name") {
+            _ if sha256 == SHA256 => "SmolLM2-135M-Instruct".into(),
             Some(Value::String(name)) => name.clone(),
             _ => "unnamed".into(),
         };
