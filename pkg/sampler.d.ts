@@ -128,6 +128,30 @@ export interface Chain {
     accepted: number;
 }
 
+/** What the older contract `mosaic-splitmix64-top-k-top-p-v1` decided; the three in the middle are null when greedy. */
+export interface MosaicDecision {
+    token_id: number;
+    /** After top-k and top-p; when greedy, the number of logits. */
+    candidate_count: number;
+    selected_probability: number | null;
+    random_draw: number | null;
+    draw_index: number | null;
+    algorithm_version: "mosaic-splitmix64-top-k-top-p-v1";
+}
+
+/**
+ * Replays one decision of the older contract. Its settings are stricter (temperature above 0, topK from 1 to the number
+ * of logits, topP above 0) and no logit may be infinite.
+ *
+ * @param drawIndex which output of the seed's sequence the decision uses, from 0
+ */
+export function mosaicDecision(
+logits: Logits,
+strategy: "greedy" | Required<Settings>,
+seed: Seed,
+drawIndex: number | bigint,
+): MosaicDecision;
+
 /** A fresh seed from the platform's secure random source (Web Crypto), as a decimal string. */
 export function randomSeed(): string;
 
@@ -276,6 +300,7 @@ export interface InitOutput {
     readonly generator_stepWithDrafts: (a: number, b: any, c: any) => [number, number, number];
     readonly generator_stepWithFrame: (a: number, b: number) => [number, number, number];
     readonly generator_tokens: (a: number) => any;
+    readonly mosaicDecision: (a: any, b: any, c: any, d: any) => [number, number, number];
     readonly randomSeed: () => [number, number, number, number];
     readonly sampleBatch: (a: any, b: any, c: any, d: any) => [number, number, number];
     readonly sampleToken: (a: any, b: any, c: any) => [number, number, number];

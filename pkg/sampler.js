@@ -417,6 +417,22 @@ export function exp(x) {
 }
 
 /**
+ * `mosaicDecision(logits, strategy, seed, drawIndex)`.
+ * @param {any} logits
+ * @param {any} strategy
+ * @param {any} seed
+ * @param {any} draw_index
+ * @returns {object}
+ */
+export function mosaicDecision(logits, strategy, seed, draw_index) {
+    const ret = wasm.mosaicDecision(logits, strategy, seed, draw_index);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
+}
+
+/**
  * `randomSeed()`.
  * @returns {string}
  */

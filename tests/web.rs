@@ -143,6 +143,40 @@ mod javascript {
         console_log!("ran {} JavaScript speculative cases", cases.len());
     }
 
+    /// The text without speculation, through drafts that are right, wrong and right at first.
+    #[wasm_bindgen_test]
+    fn drafts_never_change_a_text() {
+        let row = "(c) => Float32Array.from({length: 40}, (_, i) => (c.reduce((h, t) => h * 31 + t + 7, i) % 17) / 2)";
+        let model = js_sys::Function::new_with_args("context", &format!("return ({row})(context)"));
+        let rows = js_sys::Function::new_with_args(
+            "context, drafts",
+            &format!(
+                "const row = {row}; const c = [...context]; return [row(c), ...[...drafts].map((d) => row((c.push(d), c)))]"
+            ),
+        );
+        let settings = parse(&serde_json::json!({"temperature": 0.9, "topK": 5}));
+        let prompt = Array::of2(&1.into(), &2.into());
+        let plain = wasm::Generator::new(&model, &prompt, &41.into(), &settings).expect("valid");
+        for _ in 0..24 {
+            plain.step().expect("steps");
+        }
+        let expected = plain.tokens().to_vec();
+        for wrong_from in [0usize, 2, 4] {
+            let run = wasm::Generator::new(&JsValue::NULL, &prompt, &41.into(), &settings).expect("valid");
+            while run.position() < 20.0 {
+                let at = run.position() as usize;
+                let draft =
+                    |(i, token): (usize, &u32)| JsValue::from(if i < wrong_from { *token } else { (*token + 1) % 40 });
+                let drafts: Array = expected[at..at + 4].iter().enumerate().map(draft).collect();
+                let context: Array = [1, 2].into_iter().chain(run.tokens().to_vec()).map(JsValue::from).collect();
+                let rows = rows.call2(&JsValue::NULL, &context, &drafts).expect("rows");
+                let chain = run.step_with_drafts(&rows, &drafts).expect("steps");
+                assert_eq!(get(&chain, "accepted").as_f64(), Some(wrong_from as f64));
+            }
+            assert_eq!(run.tokens().to_vec(), expected[..run.position() as usize]);
+        }
+    }
+
     /// Many generators, one call of a JavaScript model.
     #[wasm_bindgen_test]
     fn generators_step_together_as_they_step_alone() {

@@ -9,12 +9,14 @@ mod error;
 mod foreign;
 mod frame;
 mod generator;
+mod mosaic;
 mod read;
 mod verify;
 
 pub use batch::{sample_batch, step_batch};
 pub use frame::Frame;
 pub use generator::Generator;
+pub use mosaic::mosaic_decision;
 pub use verify::verify;
 
 use js_sys::{BigInt, Float64Array, Object, Reflect, Uint32Array};

@@ -5,6 +5,7 @@ import init, {
   exp,
   Frame,
   Generator,
+  mosaicDecision,
   randomSeed,
   sampleBatch,
   sampleToken,
@@ -112,7 +113,11 @@ new Frame();
 Frame.dense(0, new Float64Array(3));
 // @ts-expect-error the step is read only
 run.position = 3;
+const probability: number | null = mosaicDecision(logits, { temperature: 1, topK: 2, topP: 1 }, "42", 0).selected_probability;
+mosaicDecision(logits, "greedy", 42n, 0n);
+// @ts-expect-error the older contract has no defaults
+mosaicDecision(logits, { temperature: 1 }, "42", 0);
 // @ts-expect-error a state's seed is text
 state.seed = 42;
 
-export { bits, dtype, judged, layout, most, schema, token, topK, y };
+export { bits, dtype, judged, layout, most, probability, schema, token, topK, y };

@@ -1,0 +1,63 @@
+//! The older contract, for replaying its recorded runs.
+
+use js_sys::{Object, Reflect};
+use wasm_bindgen::prelude::*;
+
+use super::error::{refuse, sampler_error, with_value};
+use super::foreign::is_array;
+use super::read::{self, Row, of_either_type};
+use crate::core::mosaic::{SamplingConfig, SelectionStrategy, select};
+use crate::core::settings::TopK;
+
+/// `mosaicDecision(logits, strategy, seed, drawIndex)`.
+#[wasm_bindgen(js_name = mosaicDecision, skip_typescript)]
+pub fn mosaic_decision(
+    logits: &JsValue,
+    strategy: &JsValue,
+    seed: &JsValue,
+    draw_index: &JsValue,
+) -> Result<Object, JsValue> {
+    let (row, strategy) = (read::logits(logits)?, self::strategy(strategy)?);
+    let (seed, draw_index) = (read::seed(seed)?, read::counter("draw_index", draw_index)?);
+    let decision = of_either_type!(row => select(&row, &strategy, seed, draw_index)).map_err(refuse)?;
+    let number = |number: Option<f64>| number.map_or(JsValue::NULL, JsValue::from);
+    let object = Object::new();
+    for (name, value) in [
+        ("token_id", decision.token_id.into()),
+        ("candidate_count", decision.candidate_count.into()),
+        ("selected_probability", number(decision.selected_probability)),
+        ("random_draw", number(decision.random_draw)),
+        ("draw_index", number(decision.draw_index.map(|index| index as f64))),
+        ("algorithm_version", decision.algorithm_version.into()),
+    ] {
+        Reflect::set(&object, &name.into(), &value)?;
+    }
+    Ok(object)
+}
+
+/// `"greedy"`, or an object with temperature, topK and topP, all three given.
+fn strategy(value: &JsValue) -> Result<SelectionStrategy, JsValue> {
+    if value.as_string().as_deref() == Some("greedy") {
+        return Ok(SelectionStrategy::Greedy);
+    }
+    if !value.is_object() || is_array(value) {
+        let expected = "\"greedy\" or an object {temperature, topK, topP}";
+        return Err(read::wrong("strategy_type", "strategy", expected, value));
+    }
+    for key in Reflect::own_keys(value)?.iter() {
+        let known = key.as_string().is_some_and(|name| ["temperature", "topK", "topP"].contains(&name.as_str()));
+        if !known {
+            return Err(with_value(
+                sampler_error("field_unknown", "a strategy has temperature, topK and topP only"),
+                &key,
+            ));
+        }
+    }
+    let number = |name: &str| {
+        let value = Reflect::get(value, &name.into())?;
+        value.as_f64().ok_or_else(|| read::wrong("field_type", name, "a number", &value))
+    };
+    let top_k = TopK::from_f64(number("topK")?).map_err(refuse)?;
+    let config = SamplingConfig::try_new(number("temperature")?, top_k.get(), number("topP")?).map_err(refuse)?;
+    Ok(SelectionStrategy::Sample(config))
+}
