@@ -373,7 +373,7 @@ impl Engine {
         Ok(if end.is_some() { Turn::Over } else { Turn::GoesOn })
     }
 
-    /// Feeds the session what comes next on the schedule and gives the logits for step `active.fed`.
+    /// Feeds the session what comes next and gives the logits for step `active.fed`.
     fn advance(&mut self, active: &mut Active) -> Result<Vec<f32>, Failure> {
         if let Some(session) = &mut active.session {
             let token = usize::try_from(active.fed).ok().and_then(|at| active.run.tokens().get(at).copied());
@@ -413,7 +413,7 @@ impl Active {
     }
 }
 
-/// Contexts as they were right after a prompt, the last used first. Taking one is the same schedule with the same bits,
+/// Contexts as they were right after a prompt, the last used first. Taking one gives the same bits,
 /// only earlier: a fork shares what was computed and never writes to it.
 struct Prefills {
     most: usize,

@@ -34,7 +34,8 @@ pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &J
         }
         each(settings, |_, settings| Ok(read::settings(&settings)))?
     } else {
-        vec![read::settings(settings); count as usize]
+        // Read for each row: an error says which row it is for, so no two rows may share one.
+        (0..count).map(|_| read::settings(settings)).collect()
     };
     let uniforms = each(u, |_, u| Ok(read::uniform(&u)))?;
     let inputs = settings.into_iter().zip(uniforms).map(|(settings, u)| Ok((settings?, u?)));

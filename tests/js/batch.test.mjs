@@ -43,6 +43,8 @@ test("one settings object stands for all rows", () => {
   assert.deepEqual(sampleBatch(flat, 64, settings, u), rows.map((r, at) => sampleToken(r, settings, u[at])));
   assert.deepEqual(sampleBatch(flat, 64, undefined, u), rows.map((r, at) => sampleToken(r, undefined, u[at])));
   assert.deepEqual(sampleBatch(new Float32Array(), 64, [], []), []);
+  // One that is wrong is refused for each row, and each error names its own.
+  assert.deepEqual(sampleBatch(flat, 64, { topP: 2 }, u).map((error) => [error.code, error.row]), [0, 1, 2].map((at) => ["top_p_out_of_range", at]));
 });
 
 test("parts that do not fit are refused whole", () => {
