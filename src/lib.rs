@@ -16,6 +16,7 @@ pub use contract::verify::{Divergence, Verdict, Why, verify};
 pub use core::distribution::{Distribution, distribution};
 pub use core::error::{DistributionError, LogitsError, Refusal, SampleError, SettingsError};
 pub use core::exp::exp;
+pub use core::ln::ln;
 pub use core::logits::Logit;
 pub use core::mosaic;
 pub use core::sample::{BatchError, RowError, sample, sample_batch, sample_token};

@@ -87,13 +87,13 @@ fn exp_at_the_ends(x: f64) -> f64 {
 }
 
 /// ln 2 · 2^126, rounded down.
-const LN2: u128 = 0x2c5c_85fd_f473_de6a_f278_ece6_00fc_bdab;
+pub(super) const LN2: u128 = 0x2c5c_85fd_f473_de6a_f278_ece6_00fc_bdab;
 /// The next 64 bits of ln 2.
-const LN2_NEXT: u64 = 0xd03c_d0c9_9ca6_2d8b;
+pub(super) const LN2_NEXT: u64 = 0xd03c_d0c9_9ca6_2d8b;
 /// 1 / ln 2.
 const INV_LN2: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
 /// 1 in fixed point.
-const ONE: u128 = 1 << 126;
+pub(super) const ONE: u128 = 1 << 126;
 
 /// floor(2^126 / n!).
 const INVERSE_FACTORIALS: [u128; 34] = {
@@ -153,7 +153,7 @@ fn exp_accurate(x: f64) -> f64 {
 }
 
 /// a·b in fixed point with 126 fraction bits, rounded down; a < 2, b < 1.
-fn multiply(a: u128, b: u128) -> u128 {
+pub(super) fn multiply(a: u128, b: u128) -> u128 {
     const LOW: u128 = (1 << 64) - 1;
     let (a1, a0, b1, b0) = (a >> 64, a & LOW, b >> 64, b & LOW);
     let low = a0 * b0;

@@ -3,6 +3,7 @@
 pub mod distribution;
 pub mod error;
 pub mod exp;
+pub mod ln;
 pub mod logits;
 pub mod mosaic;
 pub mod sample;

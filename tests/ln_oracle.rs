@@ -1,0 +1,63 @@
+//! ln against CORE-MATH (Zimmermann et al., <https://core-math.gitlabpages.inria.fr>), which is correctly rounded.
+#![cfg(not(target_arch = "wasm32"))]
+
+use quillmate_sampler::{draw, exp, ln};
+
+/// Compares on `count` arguments made from the stream of a seed.
+fn compare(seed: u64, count: u64, argument: impl Fn(u64) -> f64) {
+    let mut compared = 0u64;
+    for step in 0..count {
+        let x = argument(draw(seed, step, 0));
+        let (ours, oracle) = (ln(x), core_math::log(x));
+        assert!(
+            ours.to_bits() == oracle.to_bits() || (ours.is_nan() && oracle.is_nan()),
+            "ln({x:e}) (bits {:#018x}): {ours:e}, but the oracle says {oracle:e}",
+            x.to_bits()
+        );
+        compared += 1;
+    }
+    assert_eq!(compared, count);
+}
+
+#[test]
+fn any_bits_at_all() {
+    compare(1, 1_000_000, f64::from_bits);
+}
+
+#[test]
+fn sums_of_weights() {
+    // 1 to 2^18: what a row of logits sums to.
+    compare(2, 1_000_000, |bits| f64::from_bits((bits & !(0xfff << 52)) | ((1023 + bits % 18) << 52)));
+}
+
+#[test]
+fn arguments_near_one() {
+    // 1 ± m·2^-e: ln is small, and its relative error shows.
+    compare(3, 1_000_000, |bits| {
+        let distance =
+            (bits >> 12) as f64 * f64::from_bits((1023 - 53 - bits % 54) << 52) * f64::from_bits(0x3e70_0000_0000_0000);
+        if bits & (1 << 11) == 0 { 1.0 + distance } else { 1.0 - distance }
+    });
+}
+
+#[test]
+fn subnormal_arguments() {
+    compare(4, 200_000, |bits| f64::from_bits(bits >> (12 + bits % 40)));
+}
+
+/// x = RN(e^y) for y with few bits beyond a midpoint: results as near to a midpoint as a double argument allows.
+#[test]
+fn arguments_near_a_midpoint() {
+    compare(5, 1_000_000, |bits| {
+        let x = exp(f64::from_bits((bits & !(0xfff << 52)) | ((1023 - bits % 60) << 52)) * 700.0 % 700.0);
+        f64::from_bits(x.to_bits().wrapping_add(bits >> 11 & 3).wrapping_sub(1))
+    });
+}
+
+#[test]
+fn powers_of_two() {
+    for exponent in 1..2047u64 {
+        let x = f64::from_bits(exponent << 52);
+        assert_eq!(ln(x).to_bits(), core_math::log(x).to_bits(), "ln({x:e})");
+    }
+}
