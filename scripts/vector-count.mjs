@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs";
 const kind = process.argv[2];
 const elsewhere = {
   exp_hard: ["exp_hard", "exp"],
+  processor: ["processors", "processors"],
+  processed_run: ["processors", "runs"],
   golden: ["golden_run", "runs"],
   mosaic: ["contract", "mosaic-splitmix64-top-k-top-p-v1"],
 };

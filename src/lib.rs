@@ -11,7 +11,7 @@ pub use contract::generator::{Generator, Model, Run, StepError};
 pub use contract::json;
 pub use contract::record::{Claim, Record};
 pub use contract::speculation::{Chain, ChainError, Draft};
-pub use contract::state::{GeneratorState, STATE_SCHEMA, StateError};
+pub use contract::state::{GeneratorState, RunSettings, STATE_SCHEMA, StateError};
 pub use contract::verify::{Divergence, Verdict, Why, verify};
 pub use core::distribution::{Distribution, distribution};
 pub use core::error::{DistributionError, LogitsError, Refusal, SampleError, SettingsError};
@@ -19,6 +19,9 @@ pub use core::exp::exp;
 pub use core::ln::ln;
 pub use core::logits::Logit;
 pub use core::mosaic;
+pub use core::processors::{
+    Dry, Filter, Penalty, Position, Problem, Processor, ProcessorError, Processors, Window, Xtc,
+};
 pub use core::sample::{BatchError, RowError, sample, sample_batch, sample_token};
 pub use core::settings::{Settings, Temperature, TopK, TopP};
 pub use core::speculative::{Side, Speculation, SpeculativeError, speculative_step};

@@ -43,3 +43,14 @@ fn every_speculation() {
 fn every_run_of_the_older_contract() {
     println!("ran {} mosaic cases", shared::mosaics());
 }
+
+/// `tests/vectors/processors.py` says where these come from.
+#[test]
+fn every_processor() {
+    println!("ran {} processor cases", shared::processors());
+}
+
+#[test]
+fn every_run_with_processors_straight_and_resumed() {
+    println!("ran {} processed_run cases", shared::processed_runs());
+}

@@ -48,6 +48,12 @@ fn a_run_stored_natively_resumes_here_and_back() {
 }
 
 #[wasm_bindgen_test]
+fn every_processor() {
+    console_log!("ran {} processor cases", shared::processors());
+    console_log!("ran {} processed_run cases", shared::processed_runs());
+}
+
+#[wasm_bindgen_test]
 fn a_claim_is_checked_here_as_on_a_server() {
     let logits = [0.5f32, 1.5, -2.0, 1.5];
     let settings = Settings::new(0.8, 3, 0.9).expect("valid");

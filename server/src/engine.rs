@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quillmate_sampler::{Frame, Refusal, Run};
+use quillmate_sampler::{Refusal, Run};
 use tokio::sync::oneshot;
 
 use crate::hub::Hub;
@@ -320,7 +320,7 @@ impl Engine {
         if at == position {
             return self.keep(active, &[logits], &[]);
         }
-        let frame = Frame::for_settings(at, &logits, active.run.settings()).map_err(Failure::refused)?;
+        let frame = active.run.frame(at, &logits).map_err(Failure::refused)?;
         if self.store.frame(&active.id, at)?.as_deref() != Some(&frame.encode()) {
             return Err(Failure::new(
                 "logits_differ",
@@ -353,11 +353,10 @@ impl Engine {
     /// Emits the tokens that rows and drafts give from the run's position on, and stores them with their frames.
     fn keep(&mut self, active: &mut Active, rows: &[Vec<f32>], drafts: &[u32]) -> Result<Turn, Failure> {
         let position = active.run.position();
-        let settings = *active.run.settings();
         let chain = active.run.step_with_drafts(rows, drafts).map_err(Failure::refused)?;
         let mut steps = Vec::with_capacity(chain.tokens.len());
         for (step, (&token, row)) in (position..).zip(chain.tokens.iter().zip(rows)) {
-            steps.push((token, Frame::for_settings(step, row, &settings).map_err(Failure::refused)?.encode()));
+            steps.push((token, active.run.frame(step, row).map_err(Failure::refused)?.encode()));
         }
         let ended = chain.tokens.last().is_some_and(|token| self.model.end_tokens().contains(token));
         let end = if ended {

@@ -4,7 +4,7 @@
 //! set aside for its last step.
 
 use axum::http::StatusCode;
-use quillmate_sampler::Settings;
+use quillmate_sampler::GeneratorState;
 use serde::Serialize;
 
 use crate::error::ApiError;
@@ -93,13 +93,17 @@ pub fn over(code: &str, what: &str, value: u64, limit: u64) -> Result<(), ApiErr
         .with("limit", limit))
 }
 
-/// The most bytes a frame for these settings can have, at this vocabulary.
-pub fn frame_bound(settings: &Settings, vocab: u32) -> u64 {
+/// The most bytes a frame of this run can have, at this vocabulary.
+pub fn frame_bound(run: &GeneratorState, vocab: u32) -> u64 {
     /// A header and a checksum, with room to spare.
     const FRAMING: u64 = 64;
     /// An id of at most five bytes and a logit of four.
     const SPARSE: u64 = 9;
-    let kept = if settings.is_greedy() { 1 } else { settings.top_k() };
+    let kept = match &run.settings {
+        _ if !run.processors.is_empty() => 0,
+        settings if settings.is_greedy() => 1,
+        settings => settings.top_k(),
+    };
     FRAMING
         + match kept {
             0 => 4 * u64::from(vocab),
@@ -110,7 +114,7 @@ pub fn frame_bound(settings: &Settings, vocab: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use quillmate_sampler::Frame;
+    use quillmate_sampler::{Processor, Processors, Run, Settings};
 
     use super::*;
 
@@ -122,8 +126,11 @@ mod tests {
             [(0.0, 0), (1.0, 0), (1.0, 1), (1.0, 50), (1.0, 20_000), (1.0, 49_000), (1.0, u32::MAX)]
         {
             let settings = Settings::new(temperature, top_k, 0.9).unwrap();
-            let frame = Frame::for_settings(u64::MAX, &row, &settings).unwrap().encode();
-            assert!(frame.len() as u64 <= frame_bound(&settings, 49_152), "top_k {top_k}: {}", frame.len());
+            for list in [vec![], vec![Processor::TopK(50)]] {
+                let run = Run::with_processors(vec![], 1, settings, Processors::new(list).unwrap());
+                let frame = run.frame(u64::MAX, &row).unwrap().encode();
+                assert!(frame.len() as u64 <= frame_bound(run.state(), 49_152), "top_k {top_k}: {}", frame.len());
+            }
         }
     }
 }

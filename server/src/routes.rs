@@ -13,9 +13,9 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use quillmate_sampler::contract::state::{take_seed, take_settings};
+use quillmate_sampler::contract::state::{RunSettings, take_seed, take_settings};
 use quillmate_sampler::json::Object;
-use quillmate_sampler::{Claim, GeneratorState, Record, Verdict, verify};
+use quillmate_sampler::{Claim, GeneratorState, Record, StateError, Verdict, verify};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -189,13 +189,13 @@ async fn create(State(app): Shared, JsonBody(mut body): JsonBody) -> Answer {
     } else {
         let prompt = body.string("prompt")?;
         let seed = take_seed(&mut body)?;
-        let settings = take_settings(&mut body)?;
+        let RunSettings { settings, processors } = take_settings(&mut body)?;
         let length = body.integer("length")?;
         body.finish()?;
         // What can be refused at a glance is refused before the text is looked at.
         app.limits.check_length(length)?;
         let prompt = encode(Arc::clone(&model), prompt).await?;
-        let start = GeneratorState { seed, prompt, tokens: Vec::new(), settings };
+        let start = GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors };
         (start, length)
     };
     let length = app.limits.check_length(length)?;
@@ -210,10 +210,11 @@ async fn create(State(app): Shared, JsonBody(mut body): JsonBody) -> Answer {
         .with("index", at)
         .with("limit", vocab));
     }
+    start.processors.check_vocabulary(vocab).map_err(StateError::Processor)?;
     let context = start.prompt.len() + start.tokens.len() + length as usize;
     over("context_too_long", "tokens of prompt and run together", context as u64, model.context() as u64)?;
 
-    let needed = frame_bound(&start.settings, vocab).saturating_mul(u64::from(length));
+    let needed = frame_bound(&start, vocab).saturating_mul(u64::from(length));
     let room = app.room();
     let identity = model.identity().clone();
     let admission = app
@@ -285,7 +286,7 @@ async fn resume(State(app): Shared, Path(id): Path<String>) -> Answer {
         .with("run_model", json!(run.model))
         .with("loaded_model", json!(loaded)));
     }
-    let needed = frame_bound(&run.start.settings, loaded.vocab).saturating_mul(u64::from(run.length));
+    let needed = frame_bound(&run.start, loaded.vocab).saturating_mul(u64::from(run.length));
     let room = app.room();
     let key = id.clone();
     let admission = app.with_store(move |store| store.reopen(&key, room)).await?.map_err(from_store)?;

@@ -180,7 +180,10 @@ impl fmt::Display for FrameError {
             }
             Self::NoTokens => write!(f, "a sparse frame holds at least 1 logit"),
             Self::Insufficient { largest, top_k: 0 } => {
-                write!(f, "the frame holds the {largest} best logits, but without top-k all are needed")
+                write!(
+                    f,
+                    "the frame holds the {largest} best logits, but without top-k, or with processors, all are needed"
+                )
             }
             Self::Insufficient { largest, top_k } => {
                 write!(f, "the frame holds the {largest} best logits, but top-k {top_k} needs more")
@@ -348,14 +351,29 @@ impl Frame {
         if !self.suffices_for(settings) {
             return Err(FrameError::Insufficient { largest: self.max_top_k, top_k: settings.top_k() });
         }
+        Ok(self.row())
+    }
+
+    /// The row of V logits, where all that are allowed are here.
+    ///
+    /// # Errors
+    /// `frame_insufficient`.
+    pub fn all_logits(&self) -> Result<Vec<f32>, FrameError> {
+        match self.max_top_k {
+            0 => Ok(self.row()),
+            largest => Err(FrameError::Insufficient { largest, top_k: 0 }),
+        }
+    }
+
+    fn row(&self) -> Vec<f32> {
         let Some(ids) = &self.ids else {
-            return Ok(self.logits.clone());
+            return self.logits.clone();
         };
         let mut row = vec![f32::NEG_INFINITY; self.vocabulary as usize];
         for (id, logit) in ids.iter().zip(&self.logits) {
             row[*id as usize] = *logit;
         }
-        Ok(row)
+        row
     }
 
     /// All bytes before the checksum.

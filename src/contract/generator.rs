@@ -5,7 +5,8 @@ use std::fmt;
 use super::frame::{Frame, FrameError};
 use super::state::GeneratorState;
 use crate::core::error::{Refusal, SampleError};
-use crate::core::logits::Logit;
+use crate::core::logits::{Logit, Row};
+use crate::core::processors::{Position, Processors};
 use crate::core::sample::sample;
 use crate::core::settings::Settings;
 use crate::core::splitmix::{streams, uniform};
@@ -21,7 +22,13 @@ impl Run {
     /// A run at step 0.
     #[must_use]
     pub fn new(prompt: Vec<u32>, seed: u64, settings: Settings) -> Self {
-        Self { state: GeneratorState { seed, prompt, tokens: Vec::new(), settings } }
+        Self::with_processors(prompt, seed, settings, Processors::default())
+    }
+
+    /// A run at step 0 whose logits pass processors first.
+    #[must_use]
+    pub fn with_processors(prompt: Vec<u32>, seed: u64, settings: Settings, processors: Processors) -> Self {
+        Self { state: GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors } }
     }
 
     /// A run that goes on from a state.
@@ -66,6 +73,12 @@ impl Run {
         &self.state.settings
     }
 
+    /// What changes the logits before them.
+    #[must_use]
+    pub fn processors(&self) -> &Processors {
+        &self.state.processors
+    }
+
     /// What a model is asked about: the prompt, then the emitted tokens.
     #[must_use]
     pub fn context(&self) -> Vec<u32> {
@@ -78,12 +91,39 @@ impl Run {
         uniform(self.seed(), self.position(), streams::TOKENS)
     }
 
+    /// The token these logits give at this step; emits nothing.
+    ///
+    /// # Errors
+    /// Every refusal of the logits and of the processors.
+    pub fn decide<L: Logit>(&self, logits: &[L]) -> Result<u32, SampleError> {
+        match self.process(logits)? {
+            Some(row) => sample(&row, self.settings(), self.uniform()),
+            None => sample(logits, self.settings(), self.uniform()),
+        }
+    }
+
+    /// The row as the processors leave it; `None` where there are none and it stays as it is.
+    pub(super) fn process<L: Logit>(&self, logits: &[L]) -> Result<Option<Vec<f64>>, SampleError> {
+        if self.processors().is_empty() {
+            return Ok(None);
+        }
+        Row::new(logits)?;
+        let mut row: Vec<f64> = logits.iter().map(|logit| logit.widen()).collect();
+        self.processors().apply(&mut row, &self.place(), |_, _| ())?;
+        Ok(Some(row))
+    }
+
+    /// Where the run stands, for its processors.
+    pub(super) fn place(&self) -> Position<'_> {
+        Position { prompt: self.prompt(), tokens: self.tokens(), seed: self.seed() }
+    }
+
     /// Emits the next token from the logits of this step.
     ///
     /// # Errors
-    /// Every refusal of the logits; the run stays where it was.
+    /// Every refusal of the logits and of the processors; the run stays where it was.
     pub fn step_with<L: Logit>(&mut self, logits: &[L]) -> Result<u32, SampleError> {
-        let token = sample(logits, self.settings(), self.uniform())?;
+        let token = self.decide(logits)?;
         self.emit(token);
         Ok(token)
     }
@@ -107,8 +147,30 @@ impl Run {
         if frame.step() != self.position() {
             return Err(FrameError::StepMismatch { expected: self.position(), found: frame.step() });
         }
-        let logits = frame.logits_for(self.settings())?;
+        let logits = self.logits_of(frame)?;
         self.step_with(&logits).map_err(FrameError::Sample)
+    }
+}
+
+impl Run {
+    /// The smallest lossless frame of this step from which the run gives the same token as from the whole row.
+    ///
+    /// # Errors
+    /// As [`Frame::for_settings`].
+    pub fn frame(&self, step: u64, logits: &[f32]) -> Result<Frame, FrameError> {
+        if self.processors().is_empty() {
+            Frame::for_settings(step, logits, self.settings())
+        } else {
+            Frame::dense(step, logits)
+        }
+    }
+
+    /// The row a frame holds, where it suffices for this run.
+    ///
+    /// # Errors
+    /// `frame_insufficient`.
+    pub fn logits_of(&self, frame: &Frame) -> Result<Vec<f32>, FrameError> {
+        if self.processors().is_empty() { frame.logits_for(self.settings()) } else { frame.all_logits() }
     }
 }
 
@@ -203,6 +265,12 @@ impl<M: Model> Generator<M> {
     #[must_use]
     pub fn new(model: M, prompt: Vec<u32>, seed: u64, settings: Settings) -> Self {
         Self { model, run: Run::new(prompt, seed, settings) }
+    }
+
+    /// A generator that goes on from a run, such as one with processors.
+    #[must_use]
+    pub fn from_run(model: M, run: Run) -> Self {
+        Self { model, run }
     }
 
     /// A generator that goes on from a state.

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{MapAccess, Visitor};
-use serde_json::{Number, Value};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 use crate::core::error::Refusal;
 
@@ -66,14 +66,65 @@ pub struct Object {
     entries: Vec<(String, Field)>,
 }
 
-/// What a field holds. An object has kept repeated keys.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+/// What a field holds.
+#[derive(Clone, Debug)]
 pub enum Field {
-    /// An object.
+    /// An object, with repeated keys kept.
     Object(Object),
-    /// Anything else.
-    Value(Value),
+    /// A list.
+    List(Vec<Field>),
+    /// A number, text, flag or null.
+    Scalar(Value),
+}
+
+/// Written out rather than derived: an untagged enum would read everything twice.
+impl<'de> Deserialize<'de> for Field {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Field;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+            fn visit_bool<E>(self, flag: bool) -> Result<Field, E> {
+                Ok(Field::Scalar(flag.into()))
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<Field, E> {
+                Ok(Field::Scalar(number.into()))
+            }
+            fn visit_u64<E>(self, number: u64) -> Result<Field, E> {
+                Ok(Field::Scalar(number.into()))
+            }
+            fn visit_f64<E>(self, number: f64) -> Result<Field, E> {
+                Ok(Field::Scalar(number.into()))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Field, E> {
+                Ok(Field::Scalar(text.into()))
+            }
+            fn visit_unit<E>(self) -> Result<Field, E> {
+                Ok(Field::Scalar(Value::Null))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Field, A::Error> {
+                let mut list = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    list.push(item);
+                }
+                Ok(Field::List(list))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Field, A::Error> {
+                entries(map).map(Field::Object)
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+fn entries<'de, A: MapAccess<'de>>(mut map: A) -> Result<Object, A::Error> {
+    let mut entries = Vec::new();
+    while let Some(entry) = map.next_entry()? {
+        entries.push(entry);
+    }
+    Ok(Object::from_entries(entries))
 }
 
 impl<'de> Deserialize<'de> for Object {
@@ -84,12 +135,8 @@ impl<'de> Deserialize<'de> for Object {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Object { path: String::new(), entries })
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object, A::Error> {
+                entries(map)
             }
         }
         deserializer.deserialize_map(Entries)
@@ -123,32 +170,27 @@ impl Object {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    fn take_node(&mut self, name: &str) -> Result<Field, FieldError> {
+    fn take(&mut self, name: &str) -> Result<Field, FieldError> {
         let at = self
             .entries
             .iter()
             .position(|(key, _)| key == name)
             .ok_or_else(|| FieldError::Missing(self.path_of(name)))?;
-        let (_, node) = self.entries.swap_remove(at);
+        let (_, field) = self.entries.swap_remove(at);
         if self.entries.iter().any(|(key, _)| key == name) {
             return Err(FieldError::Repeated(self.path_of(name)));
         }
-        Ok(node)
+        Ok(field)
     }
 
     fn take_as<T>(
         &mut self,
         name: &str,
         expected: &'static str,
-        convert: impl FnOnce(Value) -> Result<T, Value>,
+        convert: impl FnOnce(Field) -> Result<T, Field>,
     ) -> Result<T, FieldError> {
         let path = self.path_of(name);
-        match self.take_node(name)? {
-            Field::Value(value) => {
-                convert(value).map_err(|value| FieldError::Type { path, expected, found: shorten(&value) })
-            }
-            Field::Object(_) => Err(FieldError::Type { path, expected, found: "an object".to_owned() }),
-        }
+        convert(self.take(name)?).map_err(|found| FieldError::Type { path, expected, found: shorten(&found) })
     }
 
     /// Whether a field is there.
@@ -163,10 +205,23 @@ impl Object {
     /// `field_missing`, `field_repeated`, `field_type`.
     pub fn object(&mut self, name: &str) -> Result<Object, FieldError> {
         let path = self.path_of(name);
-        match self.take_node(name)? {
+        self.take_as(name, "an object", |field| match field {
             Field::Object(object) => Ok(object.named(&path)),
-            Field::Value(value) => Err(FieldError::Type { path, expected: "an object", found: shorten(&value) }),
-        }
+            other => Err(other),
+        })
+    }
+
+    /// Takes a list of objects, each named by its index in errors.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn objects(&mut self, name: &str) -> Result<Vec<Object>, FieldError> {
+        let path = self.path_of(name);
+        let objects = self.list(name, "an object", |field| match field {
+            Field::Object(object) => Ok(object),
+            other => Err(other),
+        })?;
+        Ok(objects.into_iter().enumerate().map(|(at, object)| object.named(&format!("{path}[{at}]"))).collect())
     }
 
     /// Takes a string.
@@ -174,18 +229,29 @@ impl Object {
     /// # Errors
     /// As [`object`](Self::object).
     pub fn string(&mut self, name: &str) -> Result<String, FieldError> {
-        self.take_as(name, "a string", |value| match value {
-            Value::String(text) => Ok(text),
-            other => Err(other),
-        })
+        self.take_as(name, "a string", text)
     }
 
-    /// Takes a value of any kind but an object, to be judged by the caller.
+    /// Takes a number, a string, a flag or null, to be judged by the caller.
     ///
     /// # Errors
     /// As [`object`](Self::object).
     pub fn value(&mut self, name: &str) -> Result<Value, FieldError> {
-        self.take_as(name, "a value", Ok)
+        self.take_as(name, "a value", |field| match field {
+            Field::Scalar(value) => Ok(value),
+            other => Err(other),
+        })
+    }
+
+    /// Takes a flag.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn flag(&mut self, name: &str) -> Result<bool, FieldError> {
+        self.take_as(name, "true or false", |field| match field {
+            Field::Scalar(Value::Bool(flag)) => Ok(flag),
+            other => Err(other),
+        })
     }
 
     /// Takes a number.
@@ -193,7 +259,7 @@ impl Object {
     /// # Errors
     /// As [`object`](Self::object).
     pub fn number(&mut self, name: &str) -> Result<f64, FieldError> {
-        self.take_as(name, "a number", |value| value.as_f64().ok_or(value))
+        self.take_as(name, "a number", |field| number(&field).ok_or(field))
     }
 
     /// Takes an integer from 0 to 2^64 − 1.
@@ -201,7 +267,15 @@ impl Object {
     /// # Errors
     /// As [`object`](Self::object).
     pub fn integer(&mut self, name: &str) -> Result<u64, FieldError> {
-        self.take_as(name, "an integer, 0 or above", |value| integer(&value).ok_or(value))
+        self.take_as(name, "an integer, 0 or above", |field| integer(&field).ok_or(field))
+    }
+
+    /// Takes an integer from 0 to 2^32 − 1.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn count(&mut self, name: &str) -> Result<u32, FieldError> {
+        self.take_as(name, "an integer from 0 to 4294967295", |field| token(&field).ok_or(field))
     }
 
     /// Takes a list of strings.
@@ -209,10 +283,7 @@ impl Object {
     /// # Errors
     /// As [`object`](Self::object); a wrong element is named by its index.
     pub fn strings(&mut self, name: &str) -> Result<Vec<String>, FieldError> {
-        self.list(name, "a string", |value| match value {
-            Value::String(text) => Ok(text),
-            other => Err(other),
-        })
+        self.list(name, "a string", text)
     }
 
     /// Takes a list of token ids.
@@ -220,8 +291,28 @@ impl Object {
     /// # Errors
     /// As [`object`](Self::object); a wrong element is named by its index.
     pub fn tokens(&mut self, name: &str) -> Result<Vec<u32>, FieldError> {
-        self.list(name, "a token id, an integer from 0 to 4294967295", |value| {
-            integer(&value).and_then(|id| u32::try_from(id).ok()).ok_or(value)
+        self.list(name, "a token id, an integer from 0 to 4294967295", |field| token(&field).ok_or(field))
+    }
+
+    /// Takes a list of lists of token ids.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object); a wrong element is named by its index.
+    pub fn token_lists(&mut self, name: &str) -> Result<Vec<Vec<u32>>, FieldError> {
+        self.list(name, "a list of token ids, integers from 0 to 4294967295", |field| match &field {
+            Field::List(list) => list.iter().map(token).collect::<Option<_>>().ok_or(field),
+            _ => Err(field),
+        })
+    }
+
+    /// Takes a list of pairs of a token id and a number.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object); a wrong element is named by its index.
+    pub fn token_numbers(&mut self, name: &str) -> Result<Vec<(u32, f64)>, FieldError> {
+        self.list(name, "a pair of a token id and a number", |field| match &field {
+            Field::List(pair) if pair.len() == 2 => token(&pair[0]).zip(number(&pair[1])).ok_or(field),
+            _ => Err(field),
         })
     }
 
@@ -229,19 +320,19 @@ impl Object {
         &mut self,
         name: &str,
         expected: &'static str,
-        convert: impl Fn(Value) -> Result<T, Value>,
+        convert: impl Fn(Field) -> Result<T, Field>,
     ) -> Result<Vec<T>, FieldError> {
         let path = self.path_of(name);
-        let values = self.take_as(name, "a list", |value| match value {
-            Value::Array(values) => Ok(values),
+        let fields = self.take_as(name, "a list", |field| match field {
+            Field::List(fields) => Ok(fields),
             other => Err(other),
         })?;
-        let mut list = Vec::with_capacity(values.len());
-        for (at, value) in values.into_iter().enumerate() {
-            list.push(convert(value).map_err(|value| FieldError::Type {
+        let mut list = Vec::with_capacity(fields.len());
+        for (at, field) in fields.into_iter().enumerate() {
+            list.push(convert(field).map_err(|found| FieldError::Type {
                 path: format!("{path}[{at}]"),
                 expected,
-                found: shorten(&value),
+                found: shorten(&found),
             })?);
         }
         Ok(list)
@@ -259,9 +350,27 @@ impl Object {
     }
 }
 
+fn text(field: Field) -> Result<String, Field> {
+    match field {
+        Field::Scalar(Value::String(text)) => Ok(text),
+        other => Err(other),
+    }
+}
+
+fn number(field: &Field) -> Option<f64> {
+    match field {
+        Field::Scalar(value) => value.as_f64(),
+        _ => None,
+    }
+}
+
+fn token(field: &Field) -> Option<u32> {
+    integer(field).and_then(|id| u32::try_from(id).ok())
+}
+
 /// An integer that JSON may also write as 7.0.
-fn integer(value: &Value) -> Option<u64> {
-    let number: &Number = value.as_number()?;
+fn integer(field: &Field) -> Option<u64> {
+    let Field::Scalar(Value::Number(number)) = field else { return None };
     number.as_u64().or_else(|| {
         let float = number.as_f64()?;
         // Above 2^53 a float no longer says which integer was meant.
@@ -269,13 +378,13 @@ fn integer(value: &Value) -> Option<u64> {
     })
 }
 
-/// A value as text, short enough for a message.
-fn shorten(value: &Value) -> String {
-    match value {
-        Value::Array(values) => format!("a list of {}", values.len()),
-        Value::Object(_) => "an object".to_owned(),
-        other => {
-            let text = other.to_string();
+/// A field as text, short enough for a message.
+fn shorten(field: &Field) -> String {
+    match field {
+        Field::List(fields) => format!("a list of {}", fields.len()),
+        Field::Object(_) => "an object".to_owned(),
+        Field::Scalar(value) => {
+            let text = value.to_string();
             match text.char_indices().nth(60) {
                 Some((at, _)) => format!("{}…", &text[..at]),
                 None => text,

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod frame;
 pub mod generator;
 pub mod json;
+pub mod processors;
 pub mod record;
 pub mod speculation;
 pub mod state;

@@ -24,7 +24,7 @@ use crate::core::splitmix::{streams, uniform};
 pub struct Draft {
     /// The token.
     pub token: u32,
-    /// What the draft model really drew it from: after its temperature, top-k and top-p.
+    /// What the draft model really drew it from: after its processors, temperature, top-k and top-p.
     pub distribution: Distribution,
 }
 
@@ -145,7 +145,11 @@ impl Run {
                 let token = run.step_with(logits).map_err(of_row)?;
                 return Ok(Speculation { token, accepted: false });
             };
-            let target = distribution(logits, run.settings()).map_err(|error| of_row(error.into()))?;
+            let target = match run.process(logits).map_err(of_row)? {
+                Some(row) => distribution(&row, run.settings()),
+                None => distribution(logits, run.settings()),
+            };
+            let target = target.map_err(|error| of_row(error.into()))?;
             let of_draft = |error| ChainError::Speculative { draft: at as u64, error };
             let dense = |side, of: &Distribution| {
                 of.dense(logits.len()).map_err(|error| of_draft(SpeculativeError::Distribution { side, error }))

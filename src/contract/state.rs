@@ -5,6 +5,8 @@
 //!  "settings": {"temperature": 0.8, "top_k": 50, "top_p": 0.95}}
 //! ```
 //!
+//! Where processors act, the settings have a list `"processors": [{"name": "min_p", "version": 1, "p": 0.05}]`.
+//!
 //! The seed is decimal text because JavaScript numbers lose bits above 2^53; floats are written so that they read back
 //! to the same bits. The form is described by [`STATE_SCHEMA`].
 
@@ -15,8 +17,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::json::{FieldError, Object};
+use super::processors::read_processors;
 use super::version::{CONTRACT, STATE_FORMAT};
 use crate::core::error::{Refusal, SettingsError};
+use crate::core::processors::{ProcessorError, Processors};
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
 
 /// The JSON Schema (draft 2020-12) of a state.
@@ -33,6 +37,12 @@ pub enum StateError {
     Field(FieldError),
     /// A setting is out of range.
     Settings(SettingsError),
+    /// A processor's parameters are out of range.
+    Processor(ProcessorError),
+    /// `processor_unknown`: the name that was given.
+    ProcessorUnknown(String),
+    /// `processor_version_unknown`: the version that was given.
+    ProcessorVersion(u64),
     /// `contract_unknown`: the name that was given.
     Contract(String),
     /// `format_unknown`: the version that was given.
@@ -67,6 +77,11 @@ impl fmt::Display for StateError {
         match self {
             Self::Field(error) => error.fmt(f),
             Self::Settings(error) => error.fmt(f),
+            Self::Processor(error) => error.fmt(f),
+            Self::ProcessorUnknown(name) => write!(f, "processor {name:?} is not known"),
+            Self::ProcessorVersion(version) => {
+                write!(f, "processor version {version} is not known; this release keeps 1")
+            }
             Self::Contract(name) => write!(f, "contract {name:?} is not known; this release keeps {CONTRACT:?}"),
             Self::Format(version) => {
                 write!(f, "state format {version} is not known; this release reads {STATE_FORMAT}")
@@ -87,6 +102,9 @@ impl Refusal for StateError {
         match self {
             Self::Field(error) => error.code(),
             Self::Settings(error) => error.code(),
+            Self::Processor(error) => error.code(),
+            Self::ProcessorUnknown(_) => "processor_unknown",
+            Self::ProcessorVersion(_) => "processor_version_unknown",
             Self::Contract(_) => "contract_unknown",
             Self::Format(_) => "format_unknown",
             Self::SeedNotString(_) => "seed_not_string",
@@ -95,9 +113,17 @@ impl Refusal for StateError {
         }
     }
 
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::Processor(error) => error.index(),
+            _ => None,
+        }
+    }
+
     fn value(&self) -> Option<f64> {
         match self {
             Self::Settings(error) => error.value(),
+            Self::Processor(error) => error.value(),
             _ => None,
         }
     }
@@ -129,25 +155,41 @@ pub fn take_seed(object: &mut Object) -> Result<u64, StateError> {
     }
 }
 
-/// Takes the field `settings` of an object: temperature, top_k and top_p, all three given and nothing else.
+/// Takes the field `settings` of an object: temperature, top_k and top_p, all three given, `processors` where there are
+/// any, and nothing else.
 ///
 /// # Errors
-/// A missing, unknown or mistyped field, or a setting out of range.
-pub fn take_settings(object: &mut Object) -> Result<Settings, StateError> {
+/// A missing, unknown or mistyped field, a setting out of range, and the refusals of [`read_processors`].
+pub fn take_settings(object: &mut Object) -> Result<RunSettings, StateError> {
     let mut fields = object.object("settings")?;
     let temperature = Temperature::new(fields.number("temperature")?)?;
     let top_k = TopK::from_f64(fields.number("top_k")?)?;
     let top_p = TopP::new(fields.number("top_p")?)?;
+    let processors =
+        if fields.has("processors") { read_processors(fields.objects("processors")?)? } else { Processors::default() };
     fields.finish()?;
-    Ok(Settings::from_parts(temperature, top_k, top_p))
+    Ok(RunSettings { settings: Settings::from_parts(temperature, top_k, top_p), processors })
 }
 
-impl Serialize for Settings {
+/// The settings of a run, as a state has them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSettings {
+    /// Temperature, top-k and top-p.
+    pub settings: Settings,
+    /// What comes before them.
+    pub processors: Processors,
+}
+
+impl Serialize for RunSettings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Settings", 3)?;
-        fields.serialize_field("temperature", &self.temperature())?;
-        fields.serialize_field("top_k", &self.top_k())?;
-        fields.serialize_field("top_p", &self.top_p())?;
+        let Self { settings, processors } = self;
+        let mut fields = serializer.serialize_struct("RunSettings", 3 + usize::from(!processors.is_empty()))?;
+        fields.serialize_field("temperature", &settings.temperature())?;
+        fields.serialize_field("top_k", &settings.top_k())?;
+        fields.serialize_field("top_p", &settings.top_p())?;
+        if !processors.is_empty() {
+            fields.serialize_field("processors", processors)?;
+        }
         fields.end()
     }
 }
@@ -163,9 +205,17 @@ pub struct GeneratorState {
     pub tokens: Vec<u32>,
     /// Temperature, top-k and top-p.
     pub settings: Settings,
+    /// What changes the logits before them.
+    pub processors: Processors,
 }
 
 impl GeneratorState {
+    /// Settings and processors together.
+    #[must_use]
+    pub fn run_settings(&self) -> RunSettings {
+        RunSettings { settings: self.settings, processors: self.processors.clone() }
+    }
+
     /// The step the next token will have.
     #[must_use]
     pub fn step(&self) -> u64 {
@@ -204,12 +254,12 @@ impl GeneratorState {
         let step = object.integer("step")?;
         let prompt = object.tokens("prompt")?;
         let tokens = object.tokens("tokens")?;
-        let settings = take_settings(&mut object)?;
+        let RunSettings { settings, processors } = take_settings(&mut object)?;
         object.finish()?;
         if step != tokens.len() as u64 {
             return Err(StateError::StepMismatch { step, tokens: tokens.len() as u64 });
         }
-        Ok(Self { seed, prompt, tokens, settings })
+        Ok(Self { seed, prompt, tokens, settings, processors })
     }
 }
 
@@ -222,7 +272,7 @@ impl Serialize for GeneratorState {
         fields.serialize_field("step", &self.step())?;
         fields.serialize_field("prompt", &self.prompt)?;
         fields.serialize_field("tokens", &self.tokens)?;
-        fields.serialize_field("settings", &self.settings)?;
+        fields.serialize_field("settings", &self.run_settings())?;
         fields.end()
     }
 }

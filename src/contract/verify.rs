@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use super::frame::Frame;
 use super::generator::Run;
 use super::record::{Claim, Record};
+use super::state::RunSettings;
 use crate::core::error::Refusal;
-use crate::core::settings::Settings;
 use crate::core::splitmix::{streams, uniform};
 
 /// What a check found.
@@ -60,9 +60,9 @@ pub enum Why {
     /// Other settings.
     Settings {
         /// The record's.
-        expected: Settings,
+        expected: RunSettings,
         /// The claim's.
-        claimed: Settings,
+        claimed: RunSettings,
     },
     /// Another seed, so another uniform number.
     Draw {
@@ -173,8 +173,8 @@ fn judge(record: &Record, claim: &Claim) -> Judged<Verdict> {
     let why = if let Some(index) = first_difference(&record.start.prompt, &state.prompt) {
         let at = |ids: &[u32]| ids.get(index).copied();
         Some(Why::Prompt { index: index as u64, expected: at(&record.start.prompt), claimed: at(&state.prompt) })
-    } else if record.start.settings != state.settings {
-        Some(Why::Settings { expected: record.start.settings, claimed: state.settings })
+    } else if record.start.run_settings() != state.run_settings() {
+        Some(Why::Settings { expected: record.start.run_settings(), claimed: state.run_settings() })
     } else if record.start.seed != state.seed {
         Some(Why::Draw { expected: Draw::at(record.start.seed, start), claimed: Draw::at(state.seed, start) })
     } else {

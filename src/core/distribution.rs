@@ -197,17 +197,25 @@ pub(crate) fn normalize(numbers: &mut [f64]) {
     }
 }
 
-/// Step 5: keeps the first tokens by (probability high first, id low first) up to the one at which their running sum
-/// reaches `top_p`. Orders only as much as that takes: a block of the likeliest, then the next, each twice as large.
+/// Step 5: keeps the nucleus.
 fn keep_nucleus(distribution: &mut Distribution, top_p: f64) {
-    let probabilities = &distribution.probabilities;
+    let Distribution { ids, probabilities } = &*distribution;
+    let kept = nucleus(probabilities, top_p);
+    let (ids, probabilities) = kept.iter().map(|&at| (ids[at as usize], probabilities[at as usize])).unzip();
+    *distribution = Distribution { ids, probabilities };
+}
+
+/// The places, ascending, of the first probabilities by (high first, low place first) up to the one at which their
+/// running sum reaches `top_p`; all where none does. Orders only as much as that takes: a block of the likeliest, then the
+/// next, each twice as large.
+pub(crate) fn nucleus(probabilities: &[f64], top_p: f64) -> Vec<u32> {
     // Bits of non-negative doubles are ordered as the doubles are; the complement puts the likeliest first.
     let mut ranked: Vec<(u64, u32)> = (0u32..).zip(probabilities).map(|(at, p)| (!p.to_bits(), at)).collect();
     let (mut sum, mut ordered, mut block) = (0.0, 0, 64);
     let kept = 'kept: loop {
         let rest = &mut ranked[ordered..];
         if rest.is_empty() {
-            return;
+            break ordered;
         }
         let length = block.min(rest.len());
         if length < rest.len() {
@@ -223,9 +231,7 @@ fn keep_nucleus(distribution: &mut Distribution, top_p: f64) {
         ordered += length;
         block *= 2;
     };
-    ranked.truncate(kept);
-    ranked.sort_unstable_by_key(|&(_, at)| at);
-    let pick = |at: u32| (distribution.ids[at as usize], probabilities[at as usize]);
-    let (ids, probabilities) = ranked.iter().map(|&(_, at)| pick(at)).unzip();
-    *distribution = Distribution { ids, probabilities };
+    let mut kept: Vec<u32> = ranked[..kept].iter().map(|&(_, at)| at).collect();
+    kept.sort_unstable();
+    kept
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::processors::ProcessorError;
+
 /// What every refusal of this crate can say of itself.
 pub trait Refusal: fmt::Display {
     /// A stable name for programs: `temperature_out_of_range`.
@@ -142,6 +144,8 @@ pub enum SampleError {
     Settings(SettingsError),
     /// The logits are refused.
     Logits(LogitsError),
+    /// A processor refused the row.
+    Processor(ProcessorError),
     /// `uniform_out_of_range`: u is not a number with 0 ≤ u < 1.
     Uniform(Offender),
 }
@@ -149,6 +153,12 @@ pub enum SampleError {
 impl From<SettingsError> for SampleError {
     fn from(error: SettingsError) -> Self {
         Self::Settings(error)
+    }
+}
+
+impl From<ProcessorError> for SampleError {
+    fn from(error: ProcessorError) -> Self {
+        Self::Processor(error)
     }
 }
 
@@ -163,6 +173,7 @@ impl fmt::Display for SampleError {
         match self {
             Self::Settings(error) => error.fmt(f),
             Self::Logits(error) => error.fmt(f),
+            Self::Processor(error) => error.fmt(f),
             Self::Uniform(value) => write!(f, "u must be at least 0 and below 1, but is {value}"),
         }
     }
@@ -175,6 +186,7 @@ impl Refusal for SampleError {
         match self {
             Self::Settings(error) => error.code(),
             Self::Logits(error) => error.code(),
+            Self::Processor(error) => error.code(),
             Self::Uniform(_) => "uniform_out_of_range",
         }
     }
@@ -182,6 +194,7 @@ impl Refusal for SampleError {
     fn index(&self) -> Option<u64> {
         match self {
             Self::Logits(error) => error.index(),
+            Self::Processor(error) => error.index(),
             _ => None,
         }
     }
@@ -190,6 +203,7 @@ impl Refusal for SampleError {
         match self {
             Self::Settings(error) => error.value(),
             Self::Uniform(value) => Some(value.get()),
+            Self::Processor(error) => error.value(),
             Self::Logits(_) => None,
         }
     }

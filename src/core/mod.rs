@@ -6,6 +6,7 @@ pub mod exp;
 pub mod ln;
 pub mod logits;
 pub mod mosaic;
+pub mod processors;
 pub mod sample;
 pub mod settings;
 pub mod speculative;

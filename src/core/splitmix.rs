@@ -16,6 +16,8 @@ pub mod streams {
     pub const RESAMPLING: u64 = 2;
     /// A draft model's own tokens.
     pub const DRAFT: u64 = 3;
+    /// Whether XTC acts.
+    pub const XTC: u64 = 4;
 }
 
 fn mix64(z: u64) -> u64 {

@@ -240,11 +240,12 @@ pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
     ))
 }
 
-/// How deep the objects of this package nest: a claim, its state, the state's settings.
-const DEPTH: u32 = 3;
+/// How deep what this package reads nests: a claim, its state, the state's settings, their processors, one of them, its
+/// lists, and lists in these.
+const DEPTH: u32 = 7;
 
 /// A plain object, for the strict readers of [`json`]: its own properties, which are numbers, strings, flags, null,
-/// lists of these, typed arrays of token ids, and objects of the same kind. What is `undefined` counts as left out.
+/// typed arrays of token ids, and lists and objects of the same kind. What is `undefined` counts as left out.
 pub fn object(name: &str, value: &JsValue) -> Result<json::Object, JsValue> {
     if !value.is_object() || is_array(value) {
         return Err(wrong("field_type", name, "an object", value));
@@ -252,31 +253,45 @@ pub fn object(name: &str, value: &JsValue) -> Result<json::Object, JsValue> {
     object_at(name, value, DEPTH)
 }
 
-fn object_at(path: &str, value: &JsValue, depth: u32) -> Result<json::Object, JsValue> {
-    if depth == 0 {
-        return Err(wrong("field_type", path, "no object inside so many others", value));
+/// A list of plain objects.
+pub fn objects(name: &str, value: &JsValue) -> Result<Vec<json::Object>, JsValue> {
+    if !is_array(value) {
+        return Err(wrong("field_type", name, "an array of objects", value));
     }
+    each(value, |at, item| {
+        let path = format!("{name}[{at}]");
+        Ok(object(&path, &item)?.named(&path))
+    })
+}
+
+fn object_at(path: &str, value: &JsValue, depth: u32) -> Result<json::Object, JsValue> {
     let mut entries = Vec::new();
     for key in Reflect::own_keys(value)?.iter() {
         let Some(name) = key.as_string() else { continue };
         let property = Reflect::get(value, &key)?;
-        if property.is_undefined() {
-            continue;
+        if !property.is_undefined() {
+            let field = field(&format!("{path}.{name}"), &property, depth - 1)?;
+            entries.push((name, field));
         }
-        let path = format!("{path}.{name}");
-        let field = if kind(&property).as_deref() == Some("Uint32Array") {
-            json::Field::Value(u32s(&property)?.into())
-        } else if is_array(&property) {
-            let scalars = each(&property, |at, item| scalar(&format!("{path}[{at}]"), &item))?;
-            json::Field::Value(scalars.into())
-        } else if property.is_object() {
-            json::Field::Object(object_at(&path, &property, depth - 1)?)
-        } else {
-            json::Field::Value(scalar(&path, &property)?)
-        };
-        entries.push((name, field));
     }
     Ok(json::Object::from_entries(entries))
+}
+
+fn field(path: &str, value: &JsValue, depth: u32) -> Result<json::Field, JsValue> {
+    if !value.is_object() {
+        return scalar(path, value).map(json::Field::Scalar);
+    }
+    if kind(value).as_deref() == Some("Uint32Array") {
+        let ids = u32s(value)?.into_iter().map(|id| json::Field::Scalar(id.into()));
+        return Ok(json::Field::List(ids.collect()));
+    }
+    if depth == 0 {
+        return Err(wrong("field_type", path, "nothing inside so many others", value));
+    }
+    if is_array(value) {
+        return each(value, |at, item| field(&format!("{path}[{at}]"), &item, depth - 1)).map(json::Field::List);
+    }
+    object_at(path, value, depth).map(json::Field::Object)
 }
 
 fn scalar(path: &str, value: &JsValue) -> Result<Value, JsValue> {

@@ -95,11 +95,50 @@ fn golden_rows() -> Vec<Vec<f32>> {
     logits.chunks(512).map(<[f32]>::to_vec).collect()
 }
 
+fn processor_vectors() -> Value {
+    serde_json::from_str(include_str!("../vectors/processors.json")).expect("JSON")
+}
+
+/// Rows before and after a list of processors, bit for bit, or the refusal.
+pub fn processors() -> usize {
+    use quillmate_sampler::{Position, Processors, Refusal, contract::processors::read_processors, json};
+    let vectors = processor_vectors();
+    let cases = vectors["processors"].as_array().expect("a list");
+    assert!(!cases.is_empty());
+    for case in cases {
+        let name = &case["name"];
+        let mut object = json::Object::parse(&case.to_string()).expect("an object");
+        let list: Processors = read_processors(object.objects("processors").expect("a list")).expect("valid");
+        assert_eq!(serde_json::to_value(&list).expect("JSON"), case["processors"], "{name}: written as read");
+        let [prompt, tokens] = ["prompt", "tokens"].map(|name| object.tokens(name).expect("a list"));
+        let position = Position { prompt: &prompt, tokens: &tokens, seed: integer(&case["seed"]) };
+        let mut row = floats(&case["logits"]);
+        let applied = list.apply(&mut row, &position, |_, _| ());
+        if let Some(code) = case.get("code") {
+            assert_eq!(applied.expect_err("is refused").code(), code, "{name}");
+            continue;
+        }
+        assert_eq!(applied, Ok(()), "{name}");
+        let found: Vec<u64> = row.iter().map(|logit| logit.to_bits()).collect();
+        let expected: Vec<u64> = case["row_bits"].as_array().expect("bits").iter().map(bits).collect();
+        assert_eq!(found, expected, "{case}");
+    }
+    cases.len()
+}
+
+/// [`golden_run`] for runs with processors.
+pub fn processed_runs() -> usize {
+    whole_runs(&processor_vectors())
+}
+
 /// A run of 15 tokens straight; the same stored after 7 through JSON text and resumed; and the stored text of another
 /// build, resumed. Returns how many runs were compared.
 pub fn golden_run() -> usize {
+    whole_runs(&serde_json::from_str(include_str!("../vectors/golden_run.json")).expect("JSON"))
+}
+
+fn whole_runs(golden: &Value) -> usize {
     use quillmate_sampler::{GeneratorState, Run};
-    let golden: Value = serde_json::from_str(include_str!("../vectors/golden_run.json")).expect("JSON");
     let rows = golden_rows();
     let runs = golden["runs"].as_array().expect("runs");
     assert!(!runs.is_empty());
