@@ -219,6 +219,18 @@ export class Generator {
         return Generator.__wrap(ret);
     }
     /**
+     * `decision(logits)`.
+     * @param {any} logits
+     * @returns {any}
+     */
+    decision(logits) {
+        const ret = wasm.generator_decision(this.__wbg_ptr, logits);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return takeFromExternrefTable0(ret[0]);
+    }
+    /**
      * `Generator.fromState(model, state)`.
      * @param {any} model
      * @param {any} state
@@ -371,6 +383,19 @@ export class Generator {
         const ret = wasm.generator_tokens(this.__wbg_ptr);
         return ret;
     }
+    /**
+     * `trace(logits, {redact})`.
+     * @param {any} logits
+     * @param {any} options
+     * @returns {any}
+     */
+    trace(logits, options) {
+        const ret = wasm.generator_trace(this.__wbg_ptr, logits, options);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return takeFromExternrefTable0(ret[0]);
+    }
 }
 if (Symbol.dispose) Generator.prototype[Symbol.dispose] = Generator.prototype.free;
 
@@ -422,7 +447,7 @@ export function exp(x) {
  * @param {any} strategy
  * @param {any} seed
  * @param {any} draw_index
- * @returns {object}
+ * @returns {any}
  */
 export function mosaicDecision(logits, strategy, seed, draw_index) {
     const ret = wasm.mosaicDecision(logits, strategy, seed, draw_index);

@@ -12,6 +12,7 @@ pub use contract::json;
 pub use contract::record::{Claim, Record};
 pub use contract::speculation::{Chain, ChainError, Draft};
 pub use contract::state::{GeneratorState, RunSettings, STATE_SCHEMA, StateError};
+pub use contract::trace::{Candidate, Stage, Trace};
 pub use contract::verify::{Divergence, Verdict, Why, verify};
 pub use core::distribution::{Distribution, distribution};
 pub use core::error::{DistributionError, LogitsError, Refusal, SampleError, SettingsError};

@@ -195,7 +195,9 @@ fn cases_of_public_samplers() {
         let history = case.get("history").map(ids).unwrap_or_default();
         // Where another sampler's XTC says "apply", so must our draw.
         let seed = match list.iter().find(|it| it.name() == "xtc") {
-            Some(Processor::Xtc(xtc)) => (0..).find(|seed| uniform(*seed, 0, 4) < xtc.probability.max(1e-9)).unwrap(),
+            Some(Processor::Xtc(xtc)) => {
+                (0..).find(|seed| xtc.probability == 0.0 || uniform(*seed, 0, 4) < xtc.probability).unwrap()
+            }
             _ => 0,
         };
         apply(list, &mut row, &history, seed);

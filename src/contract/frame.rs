@@ -21,7 +21,7 @@
 //! back. A sparse frame holds the k best logits by (logit high first, id low first), or all allowed ones where they
 //! are k or fewer (it then suffices for all settings). Logits that are not in it count as −∞. This loses nothing: with
 //! 1 ≤ top_k ≤ k the contract's candidates, and with temperature 0 the best token, are among them, and all later steps
-//! look at candidates only.
+//! look at candidates only. Processors may look at any logit, so a run that has some needs all that are allowed.
 //!
 //! # What one token costs
 //!
@@ -46,6 +46,7 @@ use super::version::FRAME_FORMAT;
 use crate::core::distribution::best_of;
 use crate::core::error::{LogitsError, Refusal, SampleError};
 use crate::core::logits::Row;
+use crate::core::processors::Processors;
 use crate::core::settings::Settings;
 
 const MAGIC: &[u8; 4] = b"QMLF";
@@ -300,6 +301,19 @@ impl Frame {
         Self::sparse(step, logits, needed)
     }
 
+    /// The smaller of the frames that suffice for a run with these settings: whole where it has processors.
+    ///
+    /// # Errors
+    /// As [`for_settings`](Self::for_settings).
+    pub fn for_run(
+        step: u64,
+        logits: &[f32],
+        settings: &Settings,
+        processors: &Processors,
+    ) -> Result<Self, FrameError> {
+        if processors.is_empty() { Self::for_settings(step, logits, settings) } else { Self::dense(step, logits) }
+    }
+
     /// The step these logits are for.
     #[must_use]
     pub fn step(&self) -> u64 {
@@ -354,15 +368,22 @@ impl Frame {
         Ok(self.row())
     }
 
-    /// The row of V logits, where all that are allowed are here.
+    /// [`suffices_for`](Self::suffices_for) a run: processors need all logits.
+    #[must_use]
+    pub fn suffices_for_run(&self, settings: &Settings, processors: &Processors) -> bool {
+        self.max_top_k == 0 || (processors.is_empty() && self.suffices_for(settings))
+    }
+
+    /// [`logits_for`](Self::logits_for) a run.
     ///
     /// # Errors
     /// `frame_insufficient`.
-    pub fn all_logits(&self) -> Result<Vec<f32>, FrameError> {
-        match self.max_top_k {
-            0 => Ok(self.row()),
-            largest => Err(FrameError::Insufficient { largest, top_k: 0 }),
+    pub fn logits_for_run(&self, settings: &Settings, processors: &Processors) -> Result<Vec<f32>, FrameError> {
+        if self.suffices_for_run(settings, processors) {
+            return Ok(self.row());
         }
+        let top_k = if processors.is_empty() { settings.top_k() } else { 0 };
+        Err(FrameError::Insufficient { largest: self.max_top_k, top_k })
     }
 
     fn row(&self) -> Vec<f32> {

@@ -138,6 +138,14 @@ impl Run {
         self.state.tokens.truncate(count);
     }
 
+    /// The smallest lossless frame of a step from which the run gives the same token as from the whole row.
+    ///
+    /// # Errors
+    /// As [`Frame::for_run`].
+    pub fn frame(&self, step: u64, logits: &[f32]) -> Result<Frame, FrameError> {
+        Frame::for_run(step, logits, self.settings(), self.processors())
+    }
+
     /// Emits the next token from a frame.
     ///
     /// # Errors
@@ -147,30 +155,8 @@ impl Run {
         if frame.step() != self.position() {
             return Err(FrameError::StepMismatch { expected: self.position(), found: frame.step() });
         }
-        let logits = self.logits_of(frame)?;
+        let logits = frame.logits_for_run(self.settings(), self.processors())?;
         self.step_with(&logits).map_err(FrameError::Sample)
-    }
-}
-
-impl Run {
-    /// The smallest lossless frame of this step from which the run gives the same token as from the whole row.
-    ///
-    /// # Errors
-    /// As [`Frame::for_settings`].
-    pub fn frame(&self, step: u64, logits: &[f32]) -> Result<Frame, FrameError> {
-        if self.processors().is_empty() {
-            Frame::for_settings(step, logits, self.settings())
-        } else {
-            Frame::dense(step, logits)
-        }
-    }
-
-    /// The row a frame holds, where it suffices for this run.
-    ///
-    /// # Errors
-    /// `frame_insufficient`.
-    pub fn logits_of(&self, frame: &Frame) -> Result<Vec<f32>, FrameError> {
-        if self.processors().is_empty() { frame.logits_for(self.settings()) } else { frame.all_logits() }
     }
 }
 

@@ -8,5 +8,6 @@ pub mod processors;
 pub mod record;
 pub mod speculation;
 pub mod state;
+pub mod trace;
 pub mod verify;
 pub mod version;

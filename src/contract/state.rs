@@ -146,12 +146,12 @@ pub fn parse_seed(text: &str) -> Result<u64, StateError> {
 /// # Errors
 /// `seed_not_string`, `seed_malformed`, and those of a missing field.
 pub fn take_seed(object: &mut Object) -> Result<u64, StateError> {
-    match object.value("seed")? {
-        Value::String(text) => parse_seed(&text),
-        other => Err(StateError::SeedNotString(match other {
-            Value::Number(number) => format!("the number {number}"),
-            other => other.to_string().chars().take(40).collect(),
-        })),
+    match object.value("seed") {
+        Ok(Value::String(text)) => parse_seed(&text),
+        Ok(Value::Number(number)) => Err(StateError::SeedNotString(format!("the number {number}"))),
+        Ok(other) => Err(StateError::SeedNotString(other.to_string())),
+        Err(FieldError::Type { found, .. }) => Err(StateError::SeedNotString(found)),
+        Err(missing) => Err(missing.into()),
     }
 }
 

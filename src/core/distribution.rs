@@ -114,18 +114,45 @@ pub(crate) fn check_probabilities(probabilities: &[f64]) -> Result<(), Distribut
 /// # Errors
 /// Every refusal of [`LogitsError`].
 pub fn distribution<L: Logit>(logits: &[L], settings: &Settings) -> Result<Distribution, LogitsError> {
+    distribution_in_stages(logits, settings, |_, _| ())
+}
+
+/// Which steps of the contract have been taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Step 1: one token.
+    Greedy,
+    /// Step 2; the numbers are still logits.
+    TopK,
+    /// Steps 3 and 4.
+    Temperature,
+    /// Steps 5 and 6.
+    TopP,
+}
+
+/// [`distribution`]; `seen` gets what each stage leaves.
+pub(crate) fn distribution_in_stages<L: Logit>(
+    logits: &[L],
+    settings: &Settings,
+    mut seen: impl FnMut(Stage, &Distribution),
+) -> Result<Distribution, LogitsError> {
     let row = Row::new(logits)?;
     if settings.is_greedy() {
-        return Ok(Distribution { ids: vec![row.best()], probabilities: vec![1.0] });
+        let one = Distribution { ids: vec![row.best()], probabilities: vec![1.0] };
+        seen(Stage::Greedy, &one);
+        return Ok(one);
     }
-    let (ids, mut numbers) = candidates(&row, settings.top_k());
-    weigh(&mut numbers, settings.temperature());
-    normalize(&mut numbers);
-    let mut kept = Distribution { ids, probabilities: numbers };
+    let (ids, probabilities) = candidates(&row, settings.top_k());
+    let mut kept = Distribution { ids, probabilities };
+    seen(Stage::TopK, &kept);
+    weigh(&mut kept.probabilities, settings.temperature());
+    normalize(&mut kept.probabilities);
+    seen(Stage::Temperature, &kept);
     if settings.top_p() < 1.0 {
         keep_nucleus(&mut kept, settings.top_p());
     }
     normalize(&mut kept.probabilities);
+    seen(Stage::TopP, &kept);
     Ok(kept)
 }
 

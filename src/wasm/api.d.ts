@@ -17,6 +17,50 @@ export interface Settings {
   topP?: number;
 }
 
+/** Settings where there is a row of logits and no run: nothing a processor could look at. */
+export type RowSettings = Settings & { processors?: never };
+
+/** Which tokens count as a processor's history. */
+export interface Window {
+  /** Only so many of the last tokens, 1 or more; all where left out. */
+  window?: number;
+  /** Whether the prompt counts. Default true. */
+  prompt?: boolean;
+}
+
+/**
+ * One processor: it changes the logits before temperature, top-k and top-p. The rule of each is an equation in
+ * CONTRACT.md, section "Processors". Lists of ids are token ids.
+ */
+export type Processor = { version: 1 } & (
+  | ({ name: "repetition_penalty"; penalty: number; exempt?: number[] } & Window)
+  | ({ name: "frequency_penalty"; penalty: number; exempt?: number[] } & Window)
+  | ({ name: "presence_penalty"; penalty: number; exempt?: number[] } & Window)
+  | ({ name: "dry"; multiplier: number; base: number; allowed_length: number; breakers?: number[][] } & Window)
+  | ({ name: "no_repeat_ngram"; size: number } & Window)
+  | { name: "bad_words"; words: number[][] }
+  | { name: "logit_bias"; biases: [id: number, bias: number][] }
+  | { name: "allow"; tokens: number[] }
+  | { name: "deny"; tokens: number[] }
+  | { name: "forced_prefix"; tokens: number[] }
+  | { name: "min_length"; length: number; end_tokens: number[] }
+  | { name: "temperature"; temperature: number }
+  | { name: "top_k"; k: number }
+  | { name: "top_p"; p: number; min_keep?: number }
+  | { name: "min_p"; p: number; min_keep?: number }
+  | { name: "typical"; p: number; min_keep?: number }
+  | { name: "epsilon"; cutoff: number; min_keep?: number }
+  | { name: "eta"; cutoff: number; min_keep?: number }
+  | { name: "top_n_sigma"; n: number; min_keep?: number }
+  | { name: "xtc"; probability: number; threshold: number; exempt?: number[] }
+);
+
+/** The settings of a run, which has a history for processors to look at. */
+export interface RunSettings extends Settings {
+  /** In the order they act; each name once at most. Default none. */
+  processors?: readonly Processor[];
+}
+
 /** The whole state of a run as plain JSON: store it, send it, resume from it. Described by `stateSchema()`. */
 export interface GeneratorState {
   contract: "quillmate-v1";
@@ -27,7 +71,8 @@ export interface GeneratorState {
   step: number;
   prompt: number[];
   tokens: number[];
-  settings: { temperature: number; top_k: number; top_p: number };
+  /** `processors` is absent where there are none. */
+  settings: { temperature: number; top_k: number; top_p: number; processors?: Processor[] };
 }
 
 /** Gives the next row of logits for a context (prompt, then emitted tokens). Synchronous; for logits that arrive later use `stepWith`. */
@@ -52,7 +97,7 @@ export interface SamplerError extends Error {
  * @param u the uniform number, 0 <= u < 1
  * @returns the token's id
  */
-export function sampleToken(logits: Logits, settings: Settings | undefined, u: number): number;
+export function sampleToken(logits: Logits, settings: RowSettings | undefined, u: number): number;
 
 /** The uniform number in [0, 1) at (seed, step, stream): output number `step` of the SplitMix64 stream. */
 export function uniform(seed: Seed, step: number | bigint, stream?: number | bigint): number;
@@ -73,7 +118,7 @@ export interface Distribution {
  * What the next token is really drawn from under these settings: after temperature, top-k and top-p. This, and not a
  * raw softmax, is what `speculativeStep` must be given.
  */
-export function distribution(logits: Logits, settings?: Settings): Distribution;
+export function distribution(logits: Logits, settings?: RowSettings): Distribution;
 
 /**
  * Chooses a token for each of B rows in one call. Row i is exactly `sampleToken` of row i; a refused row has its error
@@ -86,7 +131,7 @@ export function distribution(logits: Logits, settings?: Settings): Distribution;
 export function sampleBatch(
   logits: Logits,
   vocab: number,
-  settings: readonly Settings[] | Settings | undefined,
+  settings: readonly RowSettings[] | RowSettings | undefined,
   u: Float64Array | readonly number[],
 ): (number | SamplerError)[];
 
@@ -125,15 +170,47 @@ export interface Chain {
   accepted: number;
 }
 
-/** What the older contract `mosaic-splitmix64-top-k-top-p-v1` decided; the three in the middle are null when greedy. */
-export interface MosaicDecision {
+/** What was decided, and from what. The three in the middle are null when greedy. */
+export interface Decision {
   token_id: number;
-  /** After top-k and top-p; when greedy, the number of logits. */
+  /** Tokens it was chosen among: after processors, top-k and top-p; when greedy, all that were allowed. */
   candidate_count: number;
   selected_probability: number | null;
   random_draw: number | null;
+  /** The step whose uniform number was used. */
   draw_index: number | null;
+  /** The contract. */
+  algorithm_version: string;
+}
+
+/** What the older contract decided; when greedy, the count is the number of logits. */
+export interface MosaicDecision extends Decision {
   algorithm_version: "mosaic-splitmix64-top-k-top-p-v1";
+}
+
+/** What one stage left. */
+export interface TraceStage {
+  /** "logits", a processor's name, then "greedy", or "top_k", "temperature" and "top_p". */
+  stage: string;
+  candidates: number;
+  removed: number;
+  /** The best five at most; empty where redacted. */
+  top: ({ id: number; logit: number } | { id: number; probability: number })[];
+  /** The uniform number of the stage itself (XTC). */
+  draw?: number;
+}
+
+/** Why a token is chosen, stage by stage. */
+export interface Trace {
+  contract: "quillmate-v1";
+  step: number;
+  stages: TraceStage[];
+  /** null when greedy. */
+  draw: number | null;
+  /** null where redacted. */
+  token: number | null;
+  /** null when greedy, and where redacted. */
+  probability: number | null;
 }
 
 /**
@@ -158,7 +235,7 @@ export function stateSchema(): string;
 /** One run: emits tokens one at a time, and can be stored and resumed at any of them. A call that throws leaves it as it was. */
 export class Generator {
   /** @param model may be `null` when logits come through `stepWith` or `stepWithFrame` only */
-  constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: Settings);
+  constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: RunSettings);
   /** Resumes a stored run; the next token is the one the run would have emitted. */
   static fromState(model: Model | null, state: GeneratorState): Generator;
   /** Asks the model for logits and emits the next token. What the model throws reaches the caller as it is. */
@@ -174,6 +251,14 @@ export class Generator {
   stepWithDrafts(rows: readonly Logits[], drafts: TokenIds): Chain;
   /** Emits up to `drafts.length + 1` tokens by the p/q rule: distributed as without speculation. */
   stepSpeculative(rows: readonly Logits[], drafts: readonly Draft[]): Chain;
+  /** What these logits decide at this step. Emits nothing. */
+  decision(logits: Logits): Decision;
+  /**
+   * Why these logits decide it, in at most 24 stages of five tokens. Emits nothing, and is never made unasked.
+   *
+   * @param options `redact`: without ids, logits and probabilities; names, counts and draws stay
+   */
+  trace(logits: Logits, options?: { redact?: boolean }): Trace;
   /** A plain object, safe for `JSON.stringify`. */
   state(): GeneratorState;
   /** Tokens emitted so far (a copy). */
@@ -184,7 +269,8 @@ export class Generator {
   readonly position: number;
   /** The seed, in decimal. */
   readonly seed: string;
-  readonly settings: Required<Settings>;
+  /** `processors` is absent where there are none. */
+  readonly settings: Required<Settings> & Pick<RunSettings, "processors">;
   free(): void;
   [Symbol.dispose](): void;
 }
@@ -192,8 +278,8 @@ export class Generator {
 /** One step's logits on the wire: compact, lossless, with a checksum. */
 export class Frame {
   private constructor();
-  /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k, else dense. */
-  static forSettings(step: number | bigint, logits: Float32Array, settings: Settings): Frame;
+  /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k and no processors, else dense. */
+  static forSettings(step: number | bigint, logits: Float32Array, settings: RunSettings): Frame;
   /** A frame that suffices for all settings. */
   static dense(step: number | bigint, logits: Float32Array): Frame;
   /** A frame with the k best logits: enough for every top-k from 1 to k, and for greedy. */
@@ -209,12 +295,12 @@ export class Frame {
   readonly maxTopK: number | null;
   /** CRC-32 of the frame's bytes, 8 hex digits. */
   readonly checksum: string;
-  sufficesFor(settings: Settings): boolean;
+  sufficesFor(settings: RunSettings): boolean;
   /**
    * The row as `stepWithFrame` sees it: for a sparse frame, -Infinity where no logit was sent. Refused where the frame
    * does not suffice. Do not make a new frame of it: a logit that was not sent cannot be told from a banned one there.
    */
-  logits(settings: Settings): Float32Array;
+  logits(settings: RunSettings): Float32Array;
   free(): void;
   [Symbol.dispose](): void;
 }

@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::*;
 use super::error::refuse;
 use super::read;
 use crate::contract::frame::{self, Dtype, Layout};
+use crate::contract::state::RunSettings;
 use crate::core::settings::TopK;
 
 /// One step's logits on the wire.
@@ -23,8 +24,9 @@ impl Frame {
     /// `Frame.forSettings(step, logits, settings)`.
     #[wasm_bindgen(js_name = forSettings, skip_typescript)]
     pub fn for_settings(step: &JsValue, logits: &JsValue, settings: &JsValue) -> Result<Frame, JsValue> {
-        let (step, settings) = (read::frame_step(step)?, read::settings(settings)?);
-        frame::Frame::for_settings(step, &read::f32_logits(logits)?, &settings).map(Self).map_err(refuse)
+        let (step, RunSettings { settings, processors }) = (read::frame_step(step)?, read::run_settings(settings)?);
+        let logits = read::f32_logits(logits)?;
+        frame::Frame::for_run(step, &logits, &settings, &processors).map(Self).map_err(refuse)
     }
 
     /// `Frame.dense(step, logits)`.
@@ -105,12 +107,14 @@ impl Frame {
     /// `sufficesFor(settings)`.
     #[wasm_bindgen(js_name = sufficesFor, skip_typescript)]
     pub fn suffices_for(&self, settings: &JsValue) -> Result<bool, JsValue> {
-        Ok(self.0.suffices_for(&read::settings(settings)?))
+        let RunSettings { settings, processors } = read::run_settings(settings)?;
+        Ok(self.0.suffices_for_run(&settings, &processors))
     }
 
     /// `logits(settings)`.
     #[wasm_bindgen(skip_typescript)]
     pub fn logits(&self, settings: &JsValue) -> Result<Vec<f32>, JsValue> {
-        self.0.logits_for(&read::settings(settings)?).map_err(refuse)
+        let RunSettings { settings, processors } = read::run_settings(settings)?;
+        self.0.logits_for_run(&settings, &processors).map_err(refuse)
     }
 }

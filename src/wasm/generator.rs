@@ -17,7 +17,7 @@ use super::read::{self, Row, Rows, of_either_type};
 use super::verify::to_plain;
 use crate::contract::generator::Run;
 use crate::contract::speculation::{Chain, ChainError, Draft};
-use crate::contract::state::GeneratorState;
+use crate::contract::state::{GeneratorState, RunSettings};
 use crate::core::distribution::Distribution;
 
 /// One run and, where given, the model that feeds it.
@@ -131,7 +131,9 @@ impl Generator {
     #[wasm_bindgen(constructor, skip_typescript)]
     pub fn new(model: &JsValue, prompt: &JsValue, seed: &JsValue, settings: &JsValue) -> Result<Generator, JsValue> {
         let model = self::model(model)?;
-        let run = Run::new(read::tokens("prompt", prompt)?, read::seed(seed)?, read::settings(settings)?);
+        let (prompt, seed) = (read::tokens("prompt", prompt)?, read::seed(seed)?);
+        let RunSettings { settings, processors } = read::run_settings(settings)?;
+        let run = Run::with_processors(prompt, seed, settings, processors);
         Ok(Self::of(model, run))
     }
 
@@ -192,6 +194,23 @@ impl Generator {
         })
     }
 
+    /// `decision(logits)`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn decision(&self, logits: &JsValue) -> Result<JsValue, JsValue> {
+        let row = read::logits(logits)?;
+        let run = self.0.run.borrow();
+        to_plain(&of_either_type!(row => run.decision(&row)).map_err(refuse)?)
+    }
+
+    /// `trace(logits, {redact})`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn trace(&self, logits: &JsValue, options: &JsValue) -> Result<JsValue, JsValue> {
+        let (row, redact) = (read::logits(logits)?, read::flag("options", "redact", options)?);
+        let run = self.0.run.borrow();
+        let trace = of_either_type!(row => run.trace(&row)).map_err(refuse)?;
+        to_plain(&if redact { trace.redacted() } else { trace })
+    }
+
     /// Another handle on the same run, for `stepBatch`. Not part of the interface.
     #[wasm_bindgen(js_name = _share, skip_typescript)]
     pub fn share(&self) -> Generator {
@@ -231,11 +250,14 @@ impl Generator {
     /// `settings`.
     #[wasm_bindgen(getter, skip_typescript)]
     pub fn settings(&self) -> Result<Object, JsValue> {
-        let settings = *self.0.run.borrow().settings();
-        let object = Object::new();
+        let run = self.0.run.borrow();
+        let (settings, object) = (run.settings(), Object::new());
         Reflect::set(&object, &"temperature".into(), &settings.temperature().into())?;
         Reflect::set(&object, &"topK".into(), &settings.top_k().into())?;
         Reflect::set(&object, &"topP".into(), &settings.top_p().into())?;
+        if !run.processors().is_empty() {
+            Reflect::set(&object, &"processors".into(), &to_plain(run.processors())?)?;
+        }
         Ok(object)
     }
 }

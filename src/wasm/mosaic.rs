@@ -1,11 +1,12 @@
 //! The older contract, for replaying its recorded runs.
 
-use js_sys::{Object, Reflect};
+use js_sys::Reflect;
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_value};
 use super::foreign::is_array;
 use super::read::{self, Row, of_either_type};
+use super::verify::to_plain;
 use crate::core::mosaic::{SamplingConfig, SelectionStrategy, select};
 use crate::core::settings::TopK;
 
@@ -16,23 +17,11 @@ pub fn mosaic_decision(
     strategy: &JsValue,
     seed: &JsValue,
     draw_index: &JsValue,
-) -> Result<Object, JsValue> {
+) -> Result<JsValue, JsValue> {
     let (row, strategy) = (read::logits(logits)?, self::strategy(strategy)?);
     let (seed, draw_index) = (read::seed(seed)?, read::counter("draw_index", draw_index)?);
     let decision = of_either_type!(row => select(&row, &strategy, seed, draw_index)).map_err(refuse)?;
-    let number = |number: Option<f64>| number.map_or(JsValue::NULL, JsValue::from);
-    let object = Object::new();
-    for (name, value) in [
-        ("token_id", decision.token_id.into()),
-        ("candidate_count", decision.candidate_count.into()),
-        ("selected_probability", number(decision.selected_probability)),
-        ("random_draw", number(decision.random_draw)),
-        ("draw_index", number(decision.draw_index.map(|index| index as f64))),
-        ("algorithm_version", decision.algorithm_version.into()),
-    ] {
-        Reflect::set(&object, &name.into(), &value)?;
-    }
-    Ok(object)
+    to_plain(&decision)
 }
 
 /// `"greedy"`, or an object with temperature, topK and topP, all three given.

@@ -7,8 +7,11 @@ use wasm_bindgen::{JsCast, JsValue};
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
 use super::foreign::{each, f32s, f64s, is_array, kind, length, u8s, u32s};
 use crate::contract::json;
+use crate::contract::processors::read_processors;
+use crate::contract::state::RunSettings;
 use crate::contract::state::parse_seed;
 use crate::core::error::SampleError;
+use crate::core::processors::Processors;
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
 
 /// The largest integer a JavaScript number holds with all its neighbours: 2^53 − 1.
@@ -210,6 +213,17 @@ pub fn tokens(name: &str, value: &JsValue) -> Result<Vec<u32>, JsValue> {
 /// `{temperature = 1, topK = 0, topP = 1}`; a key that is none of these is refused, so that a misspelt one is not
 /// taken for its default.
 pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
+    settings_with(value, None)
+}
+
+/// The same, with `processors` as a state has them.
+pub fn run_settings(value: &JsValue) -> Result<RunSettings, JsValue> {
+    let mut processors = Processors::default();
+    let settings = settings_with(value, Some(&mut processors))?;
+    Ok(RunSettings { settings, processors })
+}
+
+fn settings_with(value: &JsValue, mut processors: Option<&mut Processors>) -> Result<Settings, JsValue> {
     if value.is_undefined() {
         return Ok(Settings::default());
     }
@@ -219,12 +233,24 @@ pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
     let (mut temperature, mut top_k, mut top_p) = (1.0, 0.0, 1.0);
     for key in Reflect::own_keys(value)?.iter() {
         let name = key.as_string().unwrap_or_else(|| "a symbol".to_owned());
-        let (slot, code, expected) = match name.as_str() {
-            "temperature" => (&mut temperature, "temperature_out_of_range", "a finite number, at least 0"),
-            "topK" => (&mut top_k, "top_k_out_of_range", "an integer from 0 to 4294967295"),
-            "topP" => (&mut top_p, "top_p_out_of_range", "a number from 0 to 1"),
-            _ => {
-                let message = format!("settings have no {name:?}; they are temperature, topK and topP");
+        let (slot, code, expected) = match (name.as_str(), &mut processors) {
+            ("temperature", _) => (&mut temperature, "temperature_out_of_range", "a finite number, at least 0"),
+            ("topK", _) => (&mut top_k, "top_k_out_of_range", "an integer from 0 to 4294967295"),
+            ("topP", _) => (&mut top_p, "top_p_out_of_range", "a number from 0 to 1"),
+            ("processors", Some(processors)) => {
+                let given = Reflect::get(value, &key)?;
+                if !given.is_undefined() {
+                    **processors = read_processors(objects("processors", &given)?).map_err(refuse)?;
+                }
+                continue;
+            }
+            (_, processors) => {
+                let known = if processors.is_some() {
+                    "temperature, topK, topP and processors"
+                } else {
+                    "temperature, topK and topP"
+                };
+                let message = format!("settings have no {name:?}; they are {known}");
                 return Err(with_value(sampler_error("field_unknown", &message), &key));
             }
         };
@@ -238,6 +264,17 @@ pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
         TopK::from_f64(top_k).map_err(refuse)?,
         TopP::new(top_p).map_err(refuse)?,
     ))
+}
+
+/// The one flag of an object of options; false where it or the object is left out.
+pub fn flag(of: &str, name: &str, options: &JsValue) -> Result<bool, JsValue> {
+    if options.is_undefined() {
+        return Ok(false);
+    }
+    let mut options = object(of, options)?;
+    let flag = options.has(name) && options.flag(name).map_err(refuse)?;
+    options.finish().map_err(refuse)?;
+    Ok(flag)
 }
 
 /// How deep what this package reads nests: a claim, its state, the state's settings, their processors, one of them, its

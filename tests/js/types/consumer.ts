@@ -18,11 +18,14 @@ import init, {
   type GeneratorState,
   type Logits,
   type Model,
+  type Processor,
   type RunRecord,
+  type RunSettings,
   type SamplerError,
   type Seed,
   type Settings,
   type TokenIds,
+  type Trace,
   type Verdict,
 } from "@quillmate/sampler";
 
@@ -50,6 +53,20 @@ const prompt: TokenIds = [1, 2];
 for (const seed of seeds) new Generator(model, prompt, seed).free();
 const run = new Generator(null, new Uint32Array(2), 1, settings);
 run.stepWith(logits);
+const processors: Processor[] = [
+  { name: "repetition_penalty", version: 1, penalty: 1.1, window: 64 },
+  { name: "logit_bias", version: 1, biases: [[7, -1.5]] },
+];
+const processed: RunSettings = { temperature: 0.9, processors };
+new Generator(null, prompt, 1, processed).settings.processors?.map(({ name }) => name);
+// @ts-expect-error a row alone has no history
+sampleToken(logits, processed, 0.5);
+// @ts-expect-error no such processor
+new Generator(null, prompt, 1, { processors: [{ name: "mirostat", version: 1 }] });
+const trace: Trace = run.trace(logits, { redact: true });
+const [stage] = trace.stages;
+const chosen: number | null = run.decision(logits).selected_probability ?? trace.probability ?? stage?.candidates ?? null;
+void chosen;
 const frame: Frame = Frame.forSettings(run.position, new Float32Array(4), run.settings);
 run.stepWithFrame(frame);
 stepBatch([run], (contexts) => contexts.map(() => new Float32Array(4)));

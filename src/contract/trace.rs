@@ -1,0 +1,190 @@
+//! Why a token: a decision in one line, and a bounded trace of what each stage left.
+//!
+//! Both are functions of a run's state and a row of logits. They are asked for; a run that steps makes none, and one
+//! that is asked steps no differently.
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::generator::Run;
+use super::version::CONTRACT;
+use crate::core::distribution::{Distribution, Stage as Contract, distribution_in_stages};
+use crate::core::error::SampleError;
+use crate::core::logits::{Logit, Row};
+use crate::core::mosaic::SampleDecision;
+use crate::core::processors::Processor;
+use crate::core::splitmix::{streams, uniform};
+
+/// How many tokens a stage names at most.
+pub const TOP: usize = 5;
+
+/// A token and its logit, or its probability.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// The token's id; `None` where redacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
+    /// Its logit, in a stage that works on logits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logit: Option<f64>,
+    /// Its probability, in one that works on these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+}
+
+/// What one stage left.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stage {
+    /// `logits` (what came from the model), a processor's name, then `greedy`, or `top_k`, `temperature` and `top_p`.
+    pub stage: &'static str,
+    /// Tokens that are left.
+    pub candidates: u64,
+    /// Tokens this stage removed.
+    pub removed: u64,
+    /// The best [`TOP`] at most, by (logit or probability high first, id low first); empty where redacted.
+    pub top: Vec<Candidate>,
+    /// The uniform number of the stage itself, where it drew one (XTC).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draw: Option<f64>,
+}
+
+/// Why a token was chosen, stage by stage. At most 24 stages of [`TOP`] tokens, whatever the vocabulary.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trace {
+    /// The contract.
+    pub contract: &'static str,
+    /// The step.
+    pub step: u64,
+    /// The stages in their order.
+    pub stages: Vec<Stage>,
+    /// The uniform number the walk was made with; `None` when greedy.
+    pub draw: Option<f64>,
+    /// The token that was chosen; `None` where redacted.
+    pub token: Option<u32>,
+    /// Its probability among those left; `None` when greedy, and where redacted.
+    pub probability: Option<f64>,
+}
+
+impl Trace {
+    /// The same without what tells of the text or the model: no ids, no logits, no probabilities. Names, counts and
+    /// draws stay.
+    #[must_use]
+    pub fn redacted(mut self) -> Self {
+        for stage in &mut self.stages {
+            stage.top.clear();
+        }
+        (self.token, self.probability) = (None, None);
+        self
+    }
+}
+
+/// All six fields, absent ones as null.
+impl Serialize for SampleDecision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("SampleDecision", 6)?;
+        fields.serialize_field("token_id", &self.token_id)?;
+        fields.serialize_field("candidate_count", &self.candidate_count)?;
+        fields.serialize_field("selected_probability", &self.selected_probability)?;
+        fields.serialize_field("random_draw", &self.random_draw)?;
+        fields.serialize_field("draw_index", &self.draw_index)?;
+        fields.serialize_field("algorithm_version", self.algorithm_version)?;
+        fields.end()
+    }
+}
+
+impl Run {
+    /// The decision these logits lead to at this step; emits nothing. For greedy settings the three in the middle are
+    /// absent and the count is that of the allowed tokens.
+    ///
+    /// # Errors
+    /// As [`Run::decide`].
+    pub fn decision<L: Logit>(&self, logits: &[L]) -> Result<SampleDecision, SampleError> {
+        match self.process(logits)? {
+            Some(row) => self.decision_of(&row, |_, _| ()),
+            None => self.decision_of(logits, |_, _| ()),
+        }
+    }
+
+    /// The trace of the decision these logits lead to at this step; emits nothing.
+    ///
+    /// # Errors
+    /// As [`Run::decide`].
+    pub fn trace<L: Logit>(&self, logits: &[L]) -> Result<Trace, SampleError> {
+        let first = Row::new(logits)?;
+        let mut row: Vec<f64> = logits.iter().map(|logit| logit.widen()).collect();
+        let mut stages = vec![stage_of_logits("logits", &row, first.allowed().into(), None)];
+        self.processors().apply(&mut row, &self.place(), |processor, row| {
+            let before = stages[stages.len() - 1].candidates;
+            let draw =
+                matches!(processor, Processor::Xtc(_)).then(|| uniform(self.seed(), self.position(), streams::XTC));
+            stages.push(stage_of_logits(processor.name(), row, before, draw));
+        })?;
+        let decision = self.decision_of(&row, |stage, left| {
+            let before = stages[stages.len() - 1].candidates;
+            stages.push(stage_of_distribution(stage, left, before));
+        })?;
+        Ok(Trace {
+            contract: CONTRACT,
+            step: self.position(),
+            stages,
+            draw: decision.random_draw,
+            token: Some(decision.token_id),
+            probability: decision.selected_probability,
+        })
+    }
+
+    fn decision_of<L: Logit>(
+        &self,
+        row: &[L],
+        seen: impl FnMut(Contract, &Distribution),
+    ) -> Result<SampleDecision, SampleError> {
+        let allowed = Row::new(row)?.allowed();
+        let kept = distribution_in_stages(row, self.settings(), seen)?;
+        let greedy = self.settings().is_greedy();
+        let u = self.uniform();
+        let token_id = kept.walk(u);
+        let chosen = kept.ids().iter().position(|&id| id == token_id).map(|at| kept.probabilities()[at]);
+        Ok(SampleDecision {
+            token_id,
+            candidate_count: if greedy { allowed } else { kept.ids().len() as u32 },
+            selected_probability: chosen.filter(|_| !greedy),
+            random_draw: (!greedy).then_some(u),
+            draw_index: (!greedy).then(|| self.position()),
+            algorithm_version: CONTRACT,
+        })
+    }
+}
+
+fn stage_of_logits(stage: &'static str, row: &[f64], before: u64, draw: Option<f64>) -> Stage {
+    let allowed = row.iter().filter(|logit| **logit != f64::NEG_INFINITY).count() as u64;
+    let top = best((0..).zip(row.iter().copied()).filter(|(_, logit)| *logit != f64::NEG_INFINITY))
+        .map(|(id, logit)| Candidate { id: Some(id), logit: Some(logit + 0.0), probability: None });
+    Stage { stage, candidates: allowed, removed: before - allowed, top: top.collect(), draw }
+}
+
+fn stage_of_distribution(stage: Contract, left: &Distribution, before: u64) -> Stage {
+    let (name, logits) = match stage {
+        Contract::Greedy => ("greedy", false),
+        Contract::TopK => ("top_k", true),
+        Contract::Temperature => ("temperature", false),
+        Contract::TopP => ("top_p", false),
+    };
+    let candidates = left.ids().len() as u64;
+    let top = best(left.ids().iter().copied().zip(left.probabilities().iter().copied())).map(|(id, number)| {
+        Candidate { id: Some(id), logit: logits.then_some(number), probability: (!logits).then_some(number) }
+    });
+    Stage { stage: name, candidates, removed: before - candidates, top: top.collect(), draw: None }
+}
+
+/// The first [`TOP`] by (number high first, id low first), of ids that ascend.
+fn best(numbers: impl Iterator<Item = (u32, f64)>) -> impl Iterator<Item = (u32, f64)> {
+    let mut top: Vec<(u32, f64)> = Vec::with_capacity(TOP + 1);
+    for (id, number) in numbers {
+        if top.len() < TOP || number > top[TOP - 1].1 {
+            let at = top.partition_point(|(_, better)| *better >= number);
+            top.insert(at, (id, number));
+            top.truncate(TOP);
+        }
+    }
+    top.into_iter()
+}

@@ -1,0 +1,150 @@
+//! Decisions and traces: what they tell, and that asking changes nothing.
+#![cfg(not(target_arch = "wasm32"))]
+
+use proptest::prelude::*;
+use quillmate_sampler::{
+    Filter, Penalty, Processor, Processors, Run, Settings, Window, Xtc, distribution, draw, ln, uniform,
+};
+use serde_json::json;
+
+fn filter(value: f64) -> Filter {
+    Filter { value, min_keep: 1 }
+}
+
+#[test]
+fn a_trace_tells_each_stage() {
+    let logits = [0.05f64, 0.5, 0.15, 0.3].map(ln);
+    let processors = Processors::new(vec![Processor::Deny(vec![2])]).unwrap();
+    let run = Run::with_processors(vec![7], 42, Settings::new(1.0, 2, 0.5).unwrap(), processors);
+    let trace = run.trace(&logits).unwrap();
+    let stages: Vec<_> = trace.stages.iter().map(|it| (it.stage, it.candidates, it.removed)).collect();
+    assert_eq!(stages, [("logits", 4, 0), ("deny", 3, 1), ("top_k", 2, 1), ("temperature", 2, 0), ("top_p", 1, 1)]);
+    let best: Vec<_> = trace.stages[0].top.iter().map(|it| (it.id, it.logit)).collect();
+    assert_eq!(best, [1, 3, 2, 0].map(|id| (Some(id), Some(logits[id as usize]))));
+    let after_softmax: Vec<_> = trace.stages[3].top.iter().map(|it| it.probability.unwrap()).collect();
+    assert!((after_softmax[0] - 0.625).abs() < 1e-12 && (after_softmax[1] - 0.375).abs() < 1e-12);
+    assert_eq!((trace.token, trace.probability, trace.draw), (Some(1), Some(1.0), Some(uniform(42, 0, 0))));
+    assert_eq!((trace.contract, trace.step), ("quillmate-v1", 0));
+}
+
+#[test]
+fn a_decision_has_all_six_fields_for_both_contracts() {
+    let run = Run::new(vec![], 42, Settings::new(0.8, 3, 0.9).unwrap());
+    assert_eq!(
+        serde_json::to_value(run.decision(&[0.0, 1.0, 2.0, 3.0]).unwrap()).unwrap(),
+        json!({
+            "token_id": 3, "candidate_count": 2, "selected_probability": 0.7772998611746912,
+            "random_draw": 0.7415648787718233, "draw_index": 0, "algorithm_version": "quillmate-v1"
+        })
+    );
+    let greedy = Run::new(vec![], 42, Settings::new(0.0, 0, 1.0).unwrap());
+    assert_eq!(
+        serde_json::to_value(greedy.decision(&[0.0, f64::NEG_INFINITY, 2.0]).unwrap()).unwrap(),
+        json!({
+            "token_id": 2, "candidate_count": 2, "selected_probability": null,
+            "random_draw": null, "draw_index": null, "algorithm_version": "quillmate-v1"
+        })
+    );
+    use quillmate_sampler::mosaic::{Sampler, SamplingConfig, SelectionStrategy};
+    let strategy = SelectionStrategy::Sample(SamplingConfig::try_new(0.8, 3, 0.9).unwrap());
+    assert_eq!(
+        serde_json::to_value(Sampler::new(strategy, 42).next(&[0.0, 1.0, 2.0, 3.0]).unwrap()).unwrap(),
+        json!({
+            "token_id": 3, "candidate_count": 2, "selected_probability": 0.7772998611746912,
+            "random_draw": 0.7415648787718233, "draw_index": 0,
+            "algorithm_version": "mosaic-splitmix64-top-k-top-p-v1"
+        })
+    );
+}
+
+#[test]
+fn a_redacted_trace_holds_no_id_and_no_number_of_the_model() {
+    let processors = Processors::new(vec![Processor::Xtc(Xtc { probability: 1.0, threshold: 0.1, exempt: vec![] })]);
+    let run = Run::with_processors(vec![3], 9, Settings::default(), processors.unwrap());
+    let redacted = serde_json::to_value(run.trace(&[0.5f32, 0.25, 0.125]).unwrap().redacted()).unwrap();
+    assert_eq!(
+        redacted,
+        json!({
+            "contract": "quillmate-v1", "step": 0, "draw": uniform(9, 0, 0), "token": null, "probability": null,
+            "stages": [
+                {"stage": "logits", "candidates": 3, "removed": 0, "top": []},
+                {"stage": "xtc", "candidates": 1, "removed": 2, "top": [], "draw": uniform(9, 0, 4)},
+                {"stage": "top_k", "candidates": 1, "removed": 0, "top": []},
+                {"stage": "temperature", "candidates": 1, "removed": 0, "top": []},
+                {"stage": "top_p", "candidates": 1, "removed": 0, "top": []},
+            ]
+        })
+    );
+}
+
+#[test]
+fn a_refused_row_has_no_trace() {
+    let run = Run::new(vec![], 1, Settings::default());
+    for (row, code) in [(vec![], "logits_empty"), (vec![1.0, f64::NAN], "logits_nan")] {
+        use quillmate_sampler::Refusal;
+        assert_eq!(run.trace(&row).unwrap_err().code(), code);
+        assert_eq!(run.decision(&row).unwrap_err().code(), code);
+    }
+}
+
+fn row(context: &[u32]) -> Vec<f32> {
+    let seed = context.iter().fold(7u64, |hash, token| draw(hash ^ u64::from(*token), 0, 9));
+    (0..200).map(|id| (draw(seed, id, 9) % 16) as f32 / 2.0).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Two runs, one of them asked for its decision and its trace at every step: the same tokens, the same state; and
+    /// what it was told is what then happened.
+    #[test]
+    fn asking_changes_nothing_and_tells_the_truth(
+        seed in any::<u64>(), temperature in prop_oneof![Just(0.0), 0.1..3.0f64], top_k in 0u32..250, top_p in 0.0..=1.0f64,
+        min_p in 0.0..0.5f64, xtc in 0.0..=1.0f64, penalty in 0.5..2.0f64
+    ) {
+        let list = vec![
+            Processor::RepetitionPenalty(Penalty { penalty, window: Window::default(), exempt: vec![] }),
+            Processor::MinP(filter(min_p)),
+            Processor::Xtc(Xtc { probability: xtc, threshold: 0.05, exempt: vec![] }),
+        ];
+        let settings = Settings::new(temperature, top_k, top_p).unwrap();
+        let mut plain = Run::with_processors(vec![1], seed, settings, Processors::new(list).unwrap());
+        let mut asked = plain.clone();
+        for _ in 0..8 {
+            let logits = row(&plain.context());
+            let before = asked.state().clone();
+            let (decision, trace) = (asked.decision(&logits).unwrap(), asked.trace(&logits).unwrap());
+            prop_assert_eq!(asked.state(), &before);
+            let token = plain.step_with(&logits).unwrap();
+            prop_assert_eq!(asked.step_with(&logits).unwrap(), token);
+            prop_assert_eq!(&asked, &plain);
+            prop_assert_eq!((decision.token_id, trace.token), (token, Some(token)));
+            prop_assert_eq!(decision.selected_probability, trace.probability);
+            // Capped, and the counts add up.
+            prop_assert!(trace.stages.len() <= 24);
+            let mut left = 200;
+            for stage in &trace.stages {
+                prop_assert_eq!(stage.candidates + stage.removed, left);
+                prop_assert!(stage.top.len() <= 5 && stage.top.len() as u64 <= stage.candidates);
+                left = stage.candidates;
+            }
+        }
+    }
+
+    /// The last stage is what the token is drawn from.
+    #[test]
+    fn the_last_stage_is_the_distribution(seed in any::<u64>(), top_k in 1u32..60, top_p in 0.0..=1.0f64) {
+        let settings = Settings::new(0.7, top_k, top_p).unwrap();
+        let run = Run::new(vec![], seed, settings);
+        let logits = row(&[seed as u32]);
+        let kept = distribution(&logits, &settings).unwrap();
+        let trace = run.trace(&logits).unwrap();
+        let last = trace.stages.last().unwrap();
+        prop_assert_eq!(last.candidates as usize, kept.ids().len());
+        let mut best: Vec<(f64, u32)> = kept.probabilities().iter().copied().zip(kept.ids().iter().copied()).collect();
+        best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        best.truncate(5);
+        let told: Vec<(f64, u32)> = last.top.iter().map(|it| (it.probability.unwrap(), it.id.unwrap())).collect();
+        prop_assert_eq!(told, best);
+    }
+}
