@@ -3,6 +3,7 @@
 mod api;
 mod limits;
 mod llama;
+mod processors;
 mod real_model;
 mod restart;
 mod site;
