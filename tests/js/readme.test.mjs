@@ -13,9 +13,9 @@ blocks.forEach((block, at) => {
     // `expression; // value` becomes an assertion.
     const checked = block
       .replaceAll("@quillmate/sampler", import.meta.resolve("@quillmate/sampler"))
-      .replace(/^(\w+\(.*\)); \/\/ (\d+)$/gm, (_, call, value) => `same(${call}, ${value});`);
+      .replace(/^([\w.]+\(.*\)); \/\/ ([\d["].*)$/gm, (_, call, value) => `same(${call}, ${value});`);
     assert.match(checked, /^same\(/m);
-    globalThis.same = assert.equal;
+    globalThis.same = assert.deepEqual;
     await import(`data:text/javascript,${encodeURIComponent(checked)}`);
   });
 });
