@@ -42,6 +42,7 @@ use std::fmt;
 
 use half::{bf16, f16};
 
+use super::checksum::crc32;
 use super::version::FRAME_FORMAT;
 use crate::core::distribution::best_of;
 use crate::core::error::{LogitsError, Refusal, SampleError};
@@ -259,7 +260,7 @@ impl Frame {
             return Err(FrameError::Vocabulary(vocabulary));
         }
         let mut frame = Self { step, vocabulary, dtype: Dtype::lossless(&logits), ids, logits, max_top_k, checksum: 0 };
-        frame.checksum = crc32fast::hash(&frame.body());
+        frame.checksum = crc32(&frame.body());
         Ok(frame)
     }
 
@@ -440,7 +441,7 @@ impl Frame {
         if format != FRAME_FORMAT {
             return Err(FrameError::Format(format));
         }
-        let (stored, checksum) = (u32::from_le_bytes(*stored), crc32fast::hash(body));
+        let (stored, checksum) = (u32::from_le_bytes(*stored), crc32(body));
         if stored != checksum {
             return Err(FrameError::Damaged { stored, computed: checksum });
         }

@@ -6,7 +6,6 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
 
 use crate::core::error::Refusal;
 
@@ -74,7 +73,37 @@ pub enum Field {
     /// A list.
     List(Vec<Field>),
     /// A number, text, flag or null.
-    Scalar(Value),
+    Scalar(Scalar),
+}
+
+/// A value that holds no other. (Not serde_json's, which would bring its own writing of numbers into the browser.)
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar {
+    /// null
+    Null,
+    /// true or false
+    Flag(bool),
+    /// An integer from 0 to 2^64 − 1.
+    Integer(u64),
+    /// Any other number.
+    Number(f64),
+    /// A string.
+    Text(String),
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Integer(integer) => write!(f, "{integer}"),
+            Self::Number(number) => {
+                let text = format!("{number:?}");
+                f.write_str(text.strip_suffix(".0").unwrap_or(&text))
+            }
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
 }
 
 /// Written out rather than derived: an untagged enum would read everything twice.
@@ -87,22 +116,22 @@ impl<'de> Deserialize<'de> for Field {
                 f.write_str("a value")
             }
             fn visit_bool<E>(self, flag: bool) -> Result<Field, E> {
-                Ok(Field::Scalar(flag.into()))
+                Ok(Field::Scalar(Scalar::Flag(flag)))
             }
             fn visit_i64<E>(self, number: i64) -> Result<Field, E> {
-                Ok(Field::Scalar(number.into()))
+                Ok(Field::Scalar(Scalar::Number(number as f64)))
             }
             fn visit_u64<E>(self, number: u64) -> Result<Field, E> {
-                Ok(Field::Scalar(number.into()))
+                Ok(Field::Scalar(Scalar::Integer(number)))
             }
             fn visit_f64<E>(self, number: f64) -> Result<Field, E> {
-                Ok(Field::Scalar(number.into()))
+                Ok(Field::Scalar(Scalar::Number(number)))
             }
             fn visit_str<E>(self, text: &str) -> Result<Field, E> {
-                Ok(Field::Scalar(text.into()))
+                Ok(Field::Scalar(Scalar::Text(text.to_owned())))
             }
             fn visit_unit<E>(self) -> Result<Field, E> {
-                Ok(Field::Scalar(Value::Null))
+                Ok(Field::Scalar(Scalar::Null))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Field, A::Error> {
                 let mut list = Vec::new();
@@ -236,9 +265,9 @@ impl Object {
     ///
     /// # Errors
     /// As [`object`](Self::object).
-    pub fn value(&mut self, name: &str) -> Result<Value, FieldError> {
+    pub fn scalar(&mut self, name: &str) -> Result<Scalar, FieldError> {
         self.take_as(name, "a value", |field| match field {
-            Field::Scalar(value) => Ok(value),
+            Field::Scalar(scalar) => Ok(scalar),
             other => Err(other),
         })
     }
@@ -249,7 +278,7 @@ impl Object {
     /// As [`object`](Self::object).
     pub fn flag(&mut self, name: &str) -> Result<bool, FieldError> {
         self.take_as(name, "true or false", |field| match field {
-            Field::Scalar(Value::Bool(flag)) => Ok(flag),
+            Field::Scalar(Scalar::Flag(flag)) => Ok(flag),
             other => Err(other),
         })
     }
@@ -352,14 +381,15 @@ impl Object {
 
 fn text(field: Field) -> Result<String, Field> {
     match field {
-        Field::Scalar(Value::String(text)) => Ok(text),
+        Field::Scalar(Scalar::Text(text)) => Ok(text),
         other => Err(other),
     }
 }
 
 fn number(field: &Field) -> Option<f64> {
     match field {
-        Field::Scalar(value) => value.as_f64(),
+        Field::Scalar(Scalar::Integer(integer)) => Some(*integer as f64),
+        Field::Scalar(Scalar::Number(number)) => Some(*number),
         _ => None,
     }
 }
@@ -370,12 +400,16 @@ fn token(field: &Field) -> Option<u32> {
 
 /// An integer that JSON may also write as 7.0.
 fn integer(field: &Field) -> Option<u64> {
-    let Field::Scalar(Value::Number(number)) = field else { return None };
-    number.as_u64().or_else(|| {
-        let float = number.as_f64()?;
+    match field {
+        Field::Scalar(Scalar::Integer(integer)) => Some(*integer),
         // Above 2^53 a float no longer says which integer was meant.
-        (float.trunc() == float && (0.0..=9_007_199_254_740_992.0).contains(&float)).then_some(float as u64)
-    })
+        Field::Scalar(Scalar::Number(number))
+            if number.trunc() == *number && (0.0..=9_007_199_254_740_992.0).contains(number) =>
+        {
+            Some(*number as u64)
+        }
+        _ => None,
+    }
 }
 
 /// A field as text, short enough for a message.
@@ -383,8 +417,8 @@ fn shorten(field: &Field) -> String {
     match field {
         Field::List(fields) => format!("a list of {}", fields.len()),
         Field::Object(_) => "an object".to_owned(),
-        Field::Scalar(value) => {
-            let text = value.to_string();
+        Field::Scalar(scalar) => {
+            let text = scalar.to_string();
             match text.char_indices().nth(60) {
                 Some((at, _)) => format!("{}…", &text[..at]),
                 None => text,

@@ -1,6 +1,7 @@
 //! What is stored and exchanged: runs, their state, logits on the wire, and the check of a claim.
 
 pub mod batch;
+mod checksum;
 pub mod frame;
 pub mod generator;
 pub mod json;

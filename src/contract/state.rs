@@ -14,9 +14,8 @@ use std::fmt;
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
 
-use super::json::{FieldError, Object};
+use super::json::{FieldError, Object, Scalar};
 use super::processors::read_processors;
 use super::version::{CONTRACT, STATE_FORMAT};
 use crate::core::error::{Refusal, SettingsError};
@@ -146,9 +145,11 @@ pub fn parse_seed(text: &str) -> Result<u64, StateError> {
 /// # Errors
 /// `seed_not_string`, `seed_malformed`, and those of a missing field.
 pub fn take_seed(object: &mut Object) -> Result<u64, StateError> {
-    match object.value("seed") {
-        Ok(Value::String(text)) => parse_seed(&text),
-        Ok(Value::Number(number)) => Err(StateError::SeedNotString(format!("the number {number}"))),
+    match object.scalar("seed") {
+        Ok(Scalar::Text(text)) => parse_seed(&text),
+        Ok(number @ (Scalar::Integer(_) | Scalar::Number(_))) => {
+            Err(StateError::SeedNotString(format!("the number {number}")))
+        }
         Ok(other) => Err(StateError::SeedNotString(other.to_string())),
         Err(FieldError::Type { found, .. }) => Err(StateError::SeedNotString(found)),
         Err(missing) => Err(missing.into()),

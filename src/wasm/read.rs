@@ -1,12 +1,11 @@
 //! JavaScript values, checked: what is not exactly what was asked for is refused and named.
 
 use js_sys::{BigInt, Reflect};
-use serde_json::{Number, Value};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
 use super::foreign::{each, f32s, f64s, is_array, kind, length, u8s, u32s};
-use crate::contract::json;
+use crate::contract::json::{self, Scalar};
 use crate::contract::processors::read_processors;
 use crate::contract::state::RunSettings;
 use crate::contract::state::parse_seed;
@@ -319,7 +318,7 @@ fn field(path: &str, value: &JsValue, depth: u32) -> Result<json::Field, JsValue
         return scalar(path, value).map(json::Field::Scalar);
     }
     if kind(value).as_deref() == Some("Uint32Array") {
-        let ids = u32s(value)?.into_iter().map(|id| json::Field::Scalar(id.into()));
+        let ids = u32s(value)?.into_iter().map(|id| json::Field::Scalar(Scalar::Integer(id.into())));
         return Ok(json::Field::List(ids.collect()));
     }
     if depth == 0 {
@@ -331,19 +330,17 @@ fn field(path: &str, value: &JsValue, depth: u32) -> Result<json::Field, JsValue
     object_at(path, value, depth).map(json::Field::Object)
 }
 
-fn scalar(path: &str, value: &JsValue) -> Result<Value, JsValue> {
-    let number = |number: f64| {
-        let integer = number.trunc() == number && (-MAX_SAFE..=MAX_SAFE).contains(&number);
-        if integer { Some(Number::from(number as i64)) } else { Number::from_f64(number) }
-    };
+fn scalar(path: &str, value: &JsValue) -> Result<Scalar, JsValue> {
     let scalar = if let Some(text) = value.as_string() {
-        Some(text.into())
-    } else if let Some(float) = value.as_f64() {
-        number(float).map(Value::Number)
+        Some(Scalar::Text(text))
+    } else if let Some(number) = value.as_f64() {
+        let integer = number.trunc() == number && (0.0..=MAX_SAFE).contains(&number);
+        let finite = number.is_finite().then_some(Scalar::Number(number));
+        if integer { Some(Scalar::Integer(number as u64)) } else { finite }
     } else if value.is_null() {
-        Some(Value::Null)
+        Some(Scalar::Null)
     } else {
-        value.as_bool().map(Value::Bool)
+        value.as_bool().map(Scalar::Flag)
     };
     scalar.ok_or_else(|| wrong("field_type", path, "what JSON can hold", value))
 }
