@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::*;
 use super::error::{refuse, sampler_error, with_index, with_row};
 use super::foreign::{each, is_array, length};
 use super::generator::Generator;
-use super::read::{self, Row, Rows, of_either_type};
+use super::read::{self, Row, of_either_type};
 use crate::contract::batch::step_batch as step_runs;
 use crate::contract::generator::Run;
 use crate::core::sample::{self, BatchError};
@@ -71,10 +71,7 @@ pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValu
 
     let mut runs = generators.iter().map(|generator| generator.run()).collect::<Result<Vec<_>, _>>()?;
     let mut batch: Vec<&mut Run> = runs.iter_mut().map(|run| &mut **run).collect();
-    let tokens = match rows {
-        Rows::F32(rows) => step_runs(&mut batch, |_| Ok::<_, Infallible>(rows)),
-        Rows::F64(rows) => step_runs(&mut batch, |_| Ok::<_, Infallible>(rows)),
-    };
+    let tokens = step_runs(&mut batch, |_| Ok::<_, Infallible>(rows));
     let tokens = tokens.map_err(refuse)?.into_iter().enumerate();
     Ok(tokens.map(|(at, token)| place(token.map_err(refuse), at)).collect())
 }
@@ -90,7 +87,7 @@ fn shared(item: &JsValue, at: u32) -> Result<Generator, JsValue> {
 }
 
 /// Asks the model for a row for each generator. While it is asked, no generator of the batch can be stepped.
-fn ask(generators: &[Generator], model: &Function) -> Result<Rows, JsValue> {
+fn ask(generators: &[Generator], model: &Function) -> Result<Vec<Vec<f64>>, JsValue> {
     let mut waiting = Vec::new();
     for (at, generator) in generators.iter().enumerate() {
         if generators[..at].iter().any(|other| other.is(generator)) {

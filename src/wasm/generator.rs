@@ -13,7 +13,7 @@ use wasm_bindgen::prelude::*;
 use super::error::{refuse, sampler_error, with_row};
 use super::foreign::{each, is_array};
 use super::frame::Frame;
-use super::read::{self, Row, Rows, of_either_type};
+use super::read::{self, Row, of_either_type};
 use super::verify::to_plain;
 use crate::contract::generator::Run;
 use crate::contract::speculation::{Chain, ChainError, Draft};
@@ -177,10 +177,7 @@ impl Generator {
     pub fn step_with_drafts(&self, rows: &JsValue, drafts: &JsValue) -> Result<Object, JsValue> {
         let (rows, drafts) = (read::rows(rows)?, read::tokens("drafts", drafts)?);
         let mut run = self.run()?;
-        chain(match rows {
-            Rows::F32(rows) => run.step_with_drafts(&rows, &drafts),
-            Rows::F64(rows) => run.step_with_drafts(&rows, &drafts),
-        })
+        chain(run.step_with_drafts(&rows, &drafts))
     }
 
     /// `stepSpeculative(rows, drafts)`.
@@ -188,26 +185,21 @@ impl Generator {
     pub fn step_speculative(&self, rows: &JsValue, drafts: &JsValue) -> Result<Object, JsValue> {
         let (rows, drafts) = (read::rows(rows)?, self::drafts(drafts)?);
         let mut run = self.run()?;
-        chain(match rows {
-            Rows::F32(rows) => run.step_speculative(&rows, &drafts),
-            Rows::F64(rows) => run.step_speculative(&rows, &drafts),
-        })
+        chain(run.step_speculative(&rows, &drafts))
     }
 
     /// `decision(logits)`.
     #[wasm_bindgen(skip_typescript)]
     pub fn decision(&self, logits: &JsValue) -> Result<JsValue, JsValue> {
-        let row = read::logits(logits)?;
-        let run = self.0.run.borrow();
-        to_plain(&of_either_type!(row => run.decision(&row)).map_err(refuse)?)
+        let row = read::logits(logits)?.wide();
+        to_plain(&self.0.run.borrow().decision(&row).map_err(refuse)?)
     }
 
     /// `trace(logits, {redact})`.
     #[wasm_bindgen(skip_typescript)]
     pub fn trace(&self, logits: &JsValue, options: &JsValue) -> Result<JsValue, JsValue> {
-        let (row, redact) = (read::logits(logits)?, read::flag("options", "redact", options)?);
-        let run = self.0.run.borrow();
-        let trace = of_either_type!(row => run.trace(&row)).map_err(refuse)?;
+        let (row, redact) = (read::logits(logits)?.wide(), read::flag("options", "redact", options)?);
+        let trace = self.0.run.borrow().trace(&row).map_err(refuse)?;
         to_plain(&if redact { trace.redacted() } else { trace })
     }
 

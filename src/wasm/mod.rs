@@ -42,8 +42,8 @@ pub fn sample_token(logits: &JsValue, settings: &JsValue, u: &JsValue) -> Result
 /// `distribution(logits, settings)`.
 #[wasm_bindgen(skip_typescript)]
 pub fn distribution(logits: &JsValue, settings: &JsValue) -> Result<Object, JsValue> {
-    let (row, settings) = (read::logits(logits)?, read::settings(settings)?);
-    let kept = of_either_type!(row => crate::core::distribution::distribution(&row, &settings)).map_err(refuse)?;
+    let (row, settings) = (read::logits(logits)?.wide(), read::settings(settings)?);
+    let kept = crate::core::distribution::distribution(&row, &settings).map_err(refuse)?;
     let object = Object::new();
     Reflect::set(&object, &"ids".into(), &Uint32Array::from(kept.ids()))?;
     Reflect::set(&object, &"probabilities".into(), &Float64Array::from(kept.probabilities()))?;

@@ -5,7 +5,7 @@ use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_value};
 use super::foreign::is_array;
-use super::read::{self, Row, of_either_type};
+use super::read;
 use super::verify::to_plain;
 use crate::core::mosaic::{SamplingConfig, SelectionStrategy, select};
 use crate::core::settings::TopK;
@@ -18,9 +18,9 @@ pub fn mosaic_decision(
     seed: &JsValue,
     draw_index: &JsValue,
 ) -> Result<JsValue, JsValue> {
-    let (row, strategy) = (read::logits(logits)?, self::strategy(strategy)?);
+    let (row, strategy) = (read::logits(logits)?.wide(), self::strategy(strategy)?);
     let (seed, draw_index) = (read::seed(seed)?, read::counter("draw_index", draw_index)?);
-    let decision = of_either_type!(row => select(&row, &strategy, seed, draw_index)).map_err(refuse)?;
+    let decision = select(&row, &strategy, seed, draw_index).map_err(refuse)?;
     to_plain(&decision)
 }
 

@@ -33,10 +33,14 @@ macro_rules! of_either_type {
 }
 pub(super) use of_either_type;
 
-/// Several rows: all of them as f32, or, where one is f64, all as f64 (to which f32 widens exactly).
-pub enum Rows {
-    F32(Vec<Vec<f32>>),
-    F64(Vec<Vec<f64>>),
+impl Row {
+    /// As f64, to which f32 widens exactly: for what is seldom called, so that it need not be compiled for both types.
+    pub fn wide(self) -> Vec<f64> {
+        match self {
+            Self::F32(row) => row.into_iter().map(f64::from).collect(),
+            Self::F64(row) => row,
+        }
+    }
 }
 
 /// A value as text, short enough for a message.
@@ -99,19 +103,11 @@ pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
 }
 
 /// A list of rows.
-pub fn rows(value: &JsValue) -> Result<Rows, JsValue> {
+pub fn rows(value: &JsValue) -> Result<Vec<Vec<f64>>, JsValue> {
     if !is_array(value) {
         return Err(wrong("rows_type", "rows", "an array of Float32Array or Float64Array", value));
     }
-    let rows = each(value, |at, row| logits(&row).map_err(|error| with_row(error, u64::from(at))))?;
-    if rows.iter().all(|row| matches!(row, Row::F32(_))) {
-        return Ok(Rows::F32(rows.into_iter().map(|row| if let Row::F32(row) = row { row } else { vec![] }).collect()));
-    }
-    let wide = |row| match row {
-        Row::F32(row) => row.into_iter().map(f64::from).collect(),
-        Row::F64(row) => row,
-    };
-    Ok(Rows::F64(rows.into_iter().map(wide).collect()))
+    each(value, |at, row| Ok(logits(&row).map_err(|error| with_row(error, u64::from(at)))?.wide()))
 }
 
 /// Probabilities by token id.
