@@ -13,9 +13,8 @@ use quillmate_server::app::App;
 use quillmate_server::engine::{self, EngineError};
 use quillmate_server::hub::Hub;
 use quillmate_server::limits::Limits;
-use quillmate_server::model::smollm2::{self, Progress, SmolLm2};
-use quillmate_server::model::tiny::Tiny;
-use quillmate_server::model::{LanguageModel, ModelError};
+use quillmate_server::model::smollm2::{self, Progress};
+use quillmate_server::model::{self, LanguageModel, ModelError};
 use quillmate_server::routes;
 use quillmate_server::site::{Visitors, site};
 use quillmate_server::store::{Store, StoreError};
@@ -89,7 +88,7 @@ enum StartError {
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    if let Err(error) = set_threads(flags.threads) {
+    if let Err(error) = model::use_threads(flags.threads) {
         eprintln!("quillmate-server: cannot set the number of threads: {error}");
     }
     tracing_subscriber::fmt().with_max_level(flags.log).with_writer(std::io::stderr).with_target(false).init();
@@ -176,11 +175,7 @@ async fn serve(flags: Flags) -> Result<(), StartError> {
 
 fn load(path: PathBuf, sha256: &str, progress: &Progress) -> Result<Arc<dyn LanguageModel>, ModelError> {
     let began = Instant::now();
-    let model: Arc<dyn LanguageModel> = if path.as_os_str() == "tiny" {
-        Arc::new(Tiny::new()?)
-    } else {
-        Arc::new(SmolLm2::load(&path, sha256, progress)?)
-    };
+    let model = model::load(&path, sha256, progress)?;
     tracing::info!(
         name = model.identity().name,
         sha256 = model.identity().sha256,
@@ -189,13 +184,6 @@ fn load(path: PathBuf, sha256: &str, progress: &Progress) -> Result<Arc<dyn Lang
         "the model is loaded"
     );
     Ok(model)
-}
-
-/// Sees to it that the model computes with so many threads.
-fn set_threads(threads: Option<u16>) -> Result<(), rayon::ThreadPoolBuildError> {
-    let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get().min(8));
-    let threads = threads.map_or_else(cores, usize::from);
-    rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("model {at}")).build_global()
 }
 
 /// Waits until somebody asks the server to stop.

@@ -10,8 +10,13 @@ pub mod smollm2;
 pub mod tiny;
 
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+
+use smollm2::{Progress, SmolLm2};
+use tiny::Tiny;
 
 /// Which model a run belongs to. Logits of another file are other numbers, so a run goes on under this one only.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -107,6 +112,22 @@ pub trait LanguageModel: Send + Sync {
     fn encode(&self, text: &str) -> Result<Vec<u32>, ModelError>;
     /// An empty context of its own: two sessions share nothing that changes.
     fn open(&self) -> Box<dyn Session>;
+}
+
+/// Loads a model: `tiny`, or a GGUF file that must have this SHA-256.
+pub fn load(path: &Path, sha256: &str, progress: &Progress) -> Result<Arc<dyn LanguageModel>, ModelError> {
+    if path.as_os_str() == "tiny" {
+        return Ok(Arc::new(Tiny::new()?));
+    }
+    Ok(Arc::new(SmolLm2::load(path, sha256, progress)?))
+}
+
+/// Sees to it that models compute with so many threads: as many as cores, at most 8, if none is said. It changes how long
+/// a step takes and not a bit of it.
+pub fn use_threads(threads: Option<u16>) -> Result<(), rayon::ThreadPoolBuildError> {
+    let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get().min(8));
+    let threads = threads.map_or_else(cores, usize::from);
+    rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("model {at}")).build_global()
 }
 
 /// One context and its caches. Whatever the moves that led to a context, its logits have the same bits.
