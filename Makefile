@@ -1,5 +1,5 @@
 # From a bare machine (Debian, root; rustup, Node 20, Python 3.11 with pip), each of these installs what it lacks and says so.
-.PHONY: run test pkg bench
+.PHONY: run test pkg bench evaluate
 
 # The page, served, with the real model behind it. PORT and DATA are honoured.
 run:
@@ -15,3 +15,7 @@ pkg:
 
 bench:
 	cargo bench
+
+# Two settings compared on sixty prompts: A and B, JSON or files of it. OUT and SCHEMA are honoured.
+evaluate:
+	@scripts/evaluate
