@@ -2,6 +2,11 @@
 import { type Browser, type BrowserContext, expect, type Locator, type Page, test as base } from "@playwright/test";
 import { Server } from "./server";
 
+const plain: readonly string[] = ["Temperature", "Top-k", "Top-p", "Seed", "Length"] satisfies Plain[];
+type Plain = "Temperature" | "Top-k" | "Top-p" | "Seed" | "Length";
+/** Folded away under “More”. */
+type Further = "Repetition" | "Avoid loops" | "Min-p" | "Surprise";
+
 export class Desk {
   private constructor(readonly page: Page) {}
 
@@ -39,7 +44,9 @@ export class Desk {
     });
   }
 
-  async set(settings: Partial<Record<"Temperature" | "Top-k" | "Top-p" | "Seed" | "Length", string>>): Promise<void> {
+  async set(settings: Partial<Record<Plain | Further, string>>): Promise<void> {
+    const folded = this.page.locator("details.further:not([open]) > summary");
+    if (Object.keys(settings).some((label) => !plain.includes(label)) && (await folded.count()) > 0) await folded.click();
     for (const [label, value] of Object.entries(settings)) await this.page.getByLabel(label, { exact: true }).fill(value);
   }
 
@@ -75,7 +82,7 @@ export class Desk {
   }
 
   async more(item: string): Promise<void> {
-    await this.page.locator("summary", { hasText: "More" }).click();
+    await this.line().locator("summary", { hasText: "More" }).click();
     await this.button(item).click();
   }
 }

@@ -40,13 +40,15 @@ for (const colorScheme of ["light", "dark"] as const) {
     await sound(desk.page);
     await desk.set({ Seed: "3" });
     await expect(desk.page.locator("[data-preview]")).toBeVisible();
-    await desk.set({ Temperature: "warm" });
+    await desk.set({ Temperature: "warm", "Min-p": "0.05" });
+    await sound(desk.page);
+    await desk.set({ "Min-p": "a little", Repetition: "1.1" });
     await sound(desk.page);
     await desk.button("Stories").click();
     await sound(desk.page);
     // A second passage, so that the first shows its small switch; and an error.
     await desk.page.keyboard.press("Escape");
-    await desk.set({ Temperature: "0.8" });
+    await desk.set({ Temperature: "0.8", "Min-p": "0" });
     await desk.generate();
     await desk.verified();
     await expect(desk.page.locator(".switch")).toBeVisible();

@@ -56,6 +56,11 @@ const ADVICE: Record<string, string> = {
   too_many_streams: "The server is serving as many pages as it can. Try again in a moment.",
   store_full: "The server has no room for another run. Whoever runs it has to make some; your text and takes are kept here.",
   storage_full: "The browser has no room left to keep this. Save a record of the takes you want, then free some space.",
+  processor_overflow:
+    "With these settings a word's rating grows beyond any number. Set Repetition and Avoid loops lower, under More.",
+  processor_all_banned: "These settings leave no word that may come. Loosen them under More, in the settings.",
+  kept_damaged:
+    "Something this browser keeps for this story cannot be read: takes that were changed, or made by a newer page. The text and all other takes are here; reload the page if it was updated.",
   not_a_record: "This file is not a Quillmate record. Choose a .json file that was saved with “Save record”.",
 };
 

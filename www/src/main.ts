@@ -2,17 +2,20 @@
 import { EditorView, keymap } from "@codemirror/view";
 import { render } from "lit-html";
 import { Editor, type Overlay } from "./editor";
+import { ApiError, codeOf } from "./errors";
 import { complain, newId, type Page, tell } from "./page";
 import { Previewer } from "./preview";
 import { fileName, offer, readRecord, toRecord, toVector } from "./record";
 import { startSampler } from "./sampler";
 import { Server } from "./server";
-import { fields, usual } from "./settings";
+import { others } from "./processors";
+import { fields, knobs, usual, withProcessors, withValue } from "./settings";
 import { activeTake, current, isEdited, Live, rangeOf, takeById, takesOf } from "./state";
 import { Store } from "./store";
 import { Stories } from "./stories";
 import { isRun, type RunTake } from "./takes";
 import * as view from "./view";
+import type { Settings } from "./wire";
 import { Writing } from "./writing";
 
 const byId = (id: string): HTMLElement => {
@@ -132,6 +135,16 @@ const verbs: view.Verbs = {
     live.set({ seed: live.now.seed === null ? (isRun(take) ? take.start.seed : "0") : null });
     void stories.changed();
   },
+  plainProcessors() {
+    const { settings } = live.now;
+    const foreign = others(settings.processors);
+    setSettings(
+      withProcessors(
+        settings,
+        settings.processors?.filter((one) => !foreign.includes(one)),
+      ),
+    );
+  },
   goOn: () => act(previewer.goOn()),
   closePreview: () => previewer.close(),
   toggleSheet: () => live.set({ sheet: !live.now.sheet }),
@@ -146,8 +159,15 @@ const verbs: view.Verbs = {
 
 let lastSet = "temperature";
 
-function setSetting(key: (typeof fields)[number]["key"], typed: string): void {
-  const field = fields.find((one) => one.key === key);
+/** Kept with the story, and previewed. */
+function setSettings(settings: Settings): void {
+  live.set({ settings });
+  void stories.changed();
+  act(previewer.update(settings, live.now.seed));
+}
+
+function setSetting(key: view.FieldKey, typed: string): void {
+  const field = [...fields, ...knobs].find((one) => one.key === key);
   if (field === undefined) return;
   lastSet = key;
   // An emptied seed is a fresh one.
@@ -160,9 +180,9 @@ function setSetting(key: (typeof fields)[number]["key"], typed: string): void {
   refused.delete(key);
   if (key === "seed") live.set({ seed: typed.trim() === "" ? null : typed.trim() });
   else if (key === "length") live.set({ length: Number(typed) });
-  else live.set({ settings: { ...live.now.settings, [key]: Number(typed) } });
+  else return setSettings(withValue(live.now.settings, key, Number(typed)));
   void stories.changed();
-  if (key !== "length") act(previewer.update(live.now.settings, live.now.seed));
+  if (key === "seed") act(previewer.update(live.now.settings, live.now.seed));
 }
 
 async function copy(text: string, done: string): Promise<void> {
@@ -195,6 +215,10 @@ async function openRecord(file: File): Promise<void> {
       `This record was made with ${record.model.name}. Its text can be shown once a server with that model has been seen.`,
     );
   }
+  // What no run could start from is refused before anything is made of it.
+  await page.sampler.accept(record.start).catch((error: unknown) => {
+    throw new ApiError("not_a_record", `${codeOf(error)}: ${String(error)}`);
+  });
   const prompt = table.text(record.start.prompt);
   const take: RunTake = {
     kind: "run",

@@ -1,6 +1,6 @@
 // The worker: every token is chosen here, from a frame, by the same code the server runs. No network, no storage, no text.
-import init, { Frame, Generator, randomSeed, type Settings as PackageSettings, verify } from "@quillmate/sampler";
-import type { Claim, GeneratorState, Verdict } from "@quillmate/sampler";
+import init, { Frame, Generator, randomSeed, verify } from "@quillmate/sampler";
+import type { Claim, GeneratorState, RunSettings, Verdict } from "@quillmate/sampler";
 import type { Settings } from "./wire";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -28,10 +28,11 @@ const running = new Map<string, Generator>();
 /** The frames of the take last previewed, decoded once while a slider moves. */
 let preview: { take: string; frames: Frame[] } | null = null;
 
-const packageSettings = (settings: Settings): Required<PackageSettings> => ({
-  temperature: settings.temperature,
-  topK: settings.top_k,
-  topP: settings.top_p,
+const packageSettings = ({ temperature, top_k: topK, top_p: topP, processors }: Settings): RunSettings => ({
+  temperature,
+  topK,
+  topP,
+  ...(processors === undefined ? {} : { processors }),
 });
 
 function generatorOf(run: string): Generator {
@@ -47,6 +48,9 @@ function framesOf(take: string): Frame[] {
 
 const calls = {
   freshSeed: (): string => randomSeed(),
+
+  /** Refuses a state that no run can start from, with the code that says why. */
+  accept: (state: GeneratorState): void => Generator.fromState(null, state).free(),
 
   begin(run: string, state: GeneratorState): void {
     calls.forget(run);
@@ -106,7 +110,7 @@ const calls = {
   /** The first frames of the loaded take, in the form the server has them for other settings. */
   carry(take: string, agree: number, settings: Settings): Carried {
     const wanted = packageSettings(settings);
-    const needed = settings.temperature === 0 ? 1 : settings.top_k;
+    const needed = settings.processors !== undefined ? null : settings.temperature === 0 ? 1 : settings.top_k;
     const carried = framesOf(take)
       .slice(0, agree)
       .map((frame) => {

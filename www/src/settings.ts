@@ -1,9 +1,10 @@
 // The settings a writer can turn, each with its range, one plain sentence, and what a typed value may be.
 import { isSeed } from "./check";
+import { amountOf, type Knob, turned } from "./processors";
 import type { Settings } from "./wire";
 
 export interface Field {
-  key: keyof Settings | "length" | "seed";
+  key: Exclude<keyof Settings, "processors"> | Knob | "length" | "seed";
   label: string;
   /** What it does, in one sentence. */
   sentence: string;
@@ -69,6 +70,60 @@ export const fields: readonly Field[] = [
       isWhole(typed) && Number(typed) >= 1 && Number(typed) <= LONGEST ? null : `A whole number from 1 to ${LONGEST}.`,
   },
 ];
+
+/** What a writer seldom needs: these are processors, in the order they act. */
+export const knobs: readonly (Field & { key: Knob })[] = [
+  {
+    key: "repetition_penalty",
+    label: "Repetition",
+    sentence: "Make words of the last 256 tokens less likely to come again; 1 is off.",
+    min: 1,
+    max: 1.5,
+    step: 0.01,
+    refuse: (typed) => (isNumber(typed) && Number(typed) > 0 ? null : "A number above 0, such as 1.1; 1 is off."),
+  },
+  {
+    key: "dry",
+    label: "Avoid loops",
+    sentence: "Hold back a word that would go on repeating a phrase, the more the longer the phrase; 0 is off.",
+    min: 0,
+    max: 2,
+    step: 0.05,
+    refuse: (typed) => (isNumber(typed) ? null : "A number from 0 up, such as 0.8; 0 is off."),
+  },
+  {
+    key: "min_p",
+    label: "Min-p",
+    sentence: "Keep only words with at least this share of the likeliest word's chance; 0 is off.",
+    min: 0,
+    max: 0.5,
+    step: 0.01,
+    refuse: (typed) => (isNumber(typed) && Number(typed) <= 1 ? null : "A number from 0 to 1, such as 0.05; 0 is off."),
+  },
+  {
+    key: "xtc",
+    label: "Surprise",
+    sentence: "How often to pass over the obvious: of the words above 10 %, only the least likely stays; 0 is never.",
+    min: 0,
+    max: 1,
+    step: 0.05,
+    refuse: (typed) => (isNumber(typed) && Number(typed) <= 1 ? null : "A number from 0 to 1, such as 0.3; 0 is off."),
+  },
+];
+
+export const valueOf = (settings: Settings, key: Exclude<Field["key"], "length" | "seed">): number =>
+  key === "temperature" || key === "top_k" || key === "top_p" ? settings[key] : amountOf(settings.processors, key);
+
+export function withValue(settings: Settings, key: Exclude<Field["key"], "length" | "seed">, value: number): Settings {
+  if (key === "temperature" || key === "top_k" || key === "top_p") return { ...settings, [key]: value };
+  return withProcessors(settings, turned(settings.processors, key, value));
+}
+
+/** A state names no processors where there are none. */
+export function withProcessors({ temperature, top_k, top_p }: Settings, processors: Settings["processors"]): Settings {
+  const plain = { temperature, top_k, top_p };
+  return processors === undefined || processors.length === 0 ? plain : { ...plain, processors };
+}
 
 export const usual = { settings: { temperature: 0.8, top_k: 50, top_p: 0.95 } satisfies Settings, length: 40 };
 

@@ -1,9 +1,11 @@
 // Stories: opened in one tab at a time, saved by themselves, never deleted.
+import { ApiError } from "./errors";
 import { complain, newId, type Page, tell } from "./page";
 import { usual } from "./settings";
 import { rangeOf } from "./state";
-import { isRun } from "./takes";
+import { isRun, type Take } from "./takes";
 import type { Story } from "./store";
+import * as wire from "./wire";
 
 export const OPENING = `The letter arrived on a Tuesday, three years after the man who wrote it had died.
 
@@ -67,11 +69,13 @@ export class Stories {
     const { live, editor, store } = this.page;
     this.#opening = true;
     sessionStorage.setItem(TAB, story.id);
-    const takes = await store.takesOf(story.id);
+    const all = await store.takesOf(story.id);
+    const takes = all.filter(isSound);
+    const settings = isRead(() => wire.settings(story.settings)) ? story.settings : usual.settings;
     live.set({
       story: story.id,
       takes,
-      settings: story.settings,
+      settings,
       length: story.length,
       seed: story.seed,
       active: null,
@@ -88,6 +92,7 @@ export class Stories {
     }
     this.#opening = false;
     live.set({ active: editor.ranges.at(-1)?.id ?? null });
+    if (takes.length < all.length || settings !== story.settings) complain(this.page, new ApiError("kept_damaged", ""));
     await this.#list();
   }
 
@@ -148,6 +153,17 @@ export class Stories {
     return true;
   }
 }
+
+/** What this browser keeps may have been changed outside this page, or by a later one. */
+function isRead(read: () => unknown): boolean {
+  try {
+    read();
+    return true;
+  } catch {
+    return false;
+  }
+}
+const isSound = (take: Take): boolean => !isRun(take) || isRead(() => wire.state(take.start));
 
 const titleOf = (text: string): string => {
   const first = text.trim().split("\n", 1)[0] ?? "";

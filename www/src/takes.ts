@@ -1,5 +1,6 @@
 // What a take is, and what can be said about it.
 import type { Claim } from "@quillmate/sampler";
+import { sameProcessors, sayProcessor } from "./processors";
 import type { GeneratorState, Model, Settings, Verdict } from "./wire";
 
 interface Common {
@@ -69,11 +70,14 @@ export function claimOf(take: RunTake): Claim {
 }
 
 export const sameSettings = (a: Settings, b: Settings): boolean =>
-  a.temperature === b.temperature && a.top_k === b.top_k && a.top_p === b.top_p;
+  a.temperature === b.temperature && a.top_k === b.top_k && a.top_p === b.top_p && sameProcessors(a.processors, b.processors);
 
-export function describeSettings({ temperature, top_k, top_p }: Settings): string {
-  if (temperature === 0) return "T 0, always the likeliest word";
-  return `T ${temperature}, ${top_k === 0 ? "top-k off" : `top-k ${top_k}`}, ${top_p === 1 ? "top-p off" : `top-p ${top_p}`}`;
+export function describeSettings({ temperature, top_k, top_p, processors = [] }: Settings): string {
+  const chosen =
+    temperature === 0
+      ? ["T 0", "always the likeliest word"]
+      : [`T ${temperature}`, top_k === 0 ? "top-k off" : `top-k ${top_k}`, top_p === 1 ? "top-p off" : `top-p ${top_p}`];
+  return [...chosen, ...processors.map(sayProcessor)].join(", ");
 }
 
 export const plural = (n: number, one: string): string => `${n} ${one}${n === 1 ? "" : "s"}`;

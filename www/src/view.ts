@@ -2,10 +2,13 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import { live as liveValue } from "lit-html/directives/live.js";
 import { sayPreview } from "./preview";
-import { type Field, fields } from "./settings";
+import { others, sayProcessor } from "./processors";
+import { type Field, fields, knobs, valueOf } from "./settings";
 import { activeTake, current, cutRepeat, isCut, isEdited, type State, takesOf } from "./state";
 import { describeSettings, isRun, plural, type RunTake, type Take } from "./takes";
 import { sayAgain, sayReplay, type Said, sayVerdict } from "./verdict";
+
+export type FieldKey = Field["key"];
 
 export interface Verbs {
   generate: () => void;
@@ -25,6 +28,8 @@ export interface Verbs {
   openRecord: (file: File) => void;
   set: (field: Field["key"], typed: string) => void;
   freshSeed: () => void;
+  /** Takes out the processors that have no knob here. */
+  plainProcessors: () => void;
   goOn: () => void;
   closePreview: () => void;
   toggleSheet: () => void;
@@ -118,11 +123,9 @@ function server({ server: status, loaded, model }: State): TemplateResult {
   }
 }
 
-export function settingsPanel(
-  state: State,
-  verbs: Verbs,
-  refused: ReadonlyMap<string, { typed: string; why: string }>,
-): TemplateResult {
+type Refused = ReadonlyMap<string, { typed: string; why: string }>;
+
+export function settingsPanel(state: State, verbs: Verbs, refused: Refused): TemplateResult {
   const take = activeTake(state);
   const seedOf = state.seed ?? (isRun(take) ? take.start.seed : "");
   const lost = lostPassages(state);
@@ -136,9 +139,10 @@ export function settingsPanel(
         const value =
           field.key === "seed"
             ? (state.preview?.seed ?? seedOf)
-            : String(field.key === "length" ? state.length : state.settings[field.key]);
+            : String(field.key === "length" ? state.length : valueOf(state.settings, field.key));
         return setting(field, value, verbs, refused.get(field.key), field.key === "seed" ? freshChoice(state, verbs) : nothing);
       })}
+      ${further(state, verbs, refused)}
       ${
         lost.length === 0
           ? nothing
@@ -154,6 +158,26 @@ export function settingsPanel(
     </div>
     ${state.preview === null ? nothing : preview(state, verbs)}
   `;
+}
+
+/** The processors: folded away, but never on without being said. */
+function further({ settings, model, length }: State, verbs: Verbs, refused: Refused): TemplateResult {
+  const { processors = [] } = settings;
+  const foreign = others(processors);
+  const room = model === null ? "" : `, about ${Math.ceil((model.vocab * 4 * length) / 1e6)} MB for ${plural(length, "token")}`;
+  return html`<details class="further">
+    <summary>More<small>${processors.length === 0 ? "" : processors.map(sayProcessor).join(", ")}</small></summary>
+    <p>With any of these on, a take keeps the model's rating of every word, so that it can be had again${room}.</p>
+    ${knobs.map((field) => setting(field, String(valueOf(settings, field.key)), verbs, refused.get(field.key), nothing))}
+    ${
+      foreign.length === 0
+        ? nothing
+        : html`<p data-foreign>
+            Also on, from the take these settings came from: ${foreign.map(sayProcessor).join(", ")}.
+            <button class="quiet" @click=${verbs.plainProcessors}>Take out</button>
+          </p>`
+    }
+  </details>`;
 }
 
 function setting(

@@ -1,6 +1,7 @@
 // The things that travel between page, server and file, each with the check that lets it in.
 import type { GeneratorState, Verdict } from "@quillmate/sampler";
 import { count, type Json, list, number, object, oneOf, orNull, seed, text, UnexpectedShape } from "./check";
+import { readProcessors } from "./processors";
 
 export type Settings = GeneratorState["settings"];
 export type { GeneratorState, Verdict };
@@ -58,6 +59,7 @@ export function settings(value: unknown, what = "settings"): Settings {
     temperature: number(it["temperature"], `${what}.temperature`),
     top_k: count(it["top_k"], `${what}.top_k`),
     top_p: number(it["top_p"], `${what}.top_p`),
+    ...(it["processors"] === undefined ? {} : { processors: readProcessors(it["processors"], `${what}.processors`) }),
   };
 }
 
