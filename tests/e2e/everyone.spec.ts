@@ -44,6 +44,9 @@ for (const colorScheme of ["light", "dark"] as const) {
     await sound(desk.page);
     await desk.set({ "Min-p": "a little", Repetition: "1.1" });
     await sound(desk.page);
+    await desk.button("Why this word?").click();
+    await expect(desk.page.locator("[data-why]")).toBeVisible();
+    await sound(desk.page);
     await desk.button("Stories").click();
     await sound(desk.page);
     // A second passage, so that the first shows its small switch; and an error.
@@ -77,6 +80,17 @@ test("on a phone nothing is wider than the screen, and the settings are a sheet 
   await expect(desk.page.locator("[data-preview]")).toBeInViewport();
   await expect(desk.page.locator(".qm-instead")).toBeInViewport();
   await expect(desk.button("Continue from there")).toBeInViewport();
+  expect(await fits()).toBe(true);
+  await sound(desk.page);
+
+  // “Why this word?” is a sheet too, and the word it speaks of stays in sight.
+  await desk.button("Settings").tap();
+  await desk.button("Why this word?").tap();
+  await expect(desk.page.locator("[data-why]")).toBeInViewport();
+  await expect(desk.page.locator(".qm-asked")).toBeInViewport();
+  for (let n = 0; n < 12; n++) await desk.button("Previous token").tap();
+  await expect(desk.page.locator("[data-why]")).toContainText("token 28 of 40");
+  await expect(desk.page.locator(".qm-asked")).toBeInViewport();
   expect(await fits()).toBe(true);
   await sound(desk.page);
   await context.close();

@@ -41,12 +41,9 @@ export const tokenTable = async (): Promise<ArrayBuffer> => (await call("/api/mo
 export const tokenize = async (text: string): Promise<number[]> =>
   list(count)(object(await post("/api/tokenize", { text }), "answer")["tokens"], "tokens");
 
-export interface Ask {
-  prompt: string;
-  seed: string;
-  settings: wire.Settings;
-  length: number;
-}
+/** From a text, or from any generator's state. */
+export type Ask =
+  { prompt: string; seed: string; settings: wire.Settings; length: number } | { start: wire.GeneratorState; length: number };
 
 export const createRun = async (ask: Ask): Promise<wire.Run> => wire.run(await post("/api/runs", ask));
 export const stopRun = async (run: string): Promise<wire.Run> => wire.run(await post(`${at(run)}/stop`));

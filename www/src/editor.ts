@@ -24,20 +24,22 @@ export interface Overlay {
   preview: { passage: string; stays: number; instead: string } | null;
   /** A regeneration: so many characters have come out the same again. */
   again: { passage: string; upTo: number } | null;
+  /** The word asked about, in characters of the passage. */
+  asked: { passage: string; from: number; to: number } | null;
 }
 
 export interface EditorEvents {
   /** A place in the text where the page shows something about a passage. */
   mount: (host: HTMLElement, passage: string, kind: "line" | "switch") => void;
   unmount: (host: HTMLElement) => void;
-  /** The text, the passages or the cursor changed. `typed` when the writer did it. */
-  changed: (what: { doc: boolean; typed: boolean; passage: string | null }) => void;
+  /** The text, the passages or the cursor changed (`moved`). `typed` when the writer did it. */
+  changed: (what: { doc: boolean; moved: boolean; typed: boolean; passage: string | null }) => void;
   /** Undo while a passage is written stops the writing, and no more. */
   stop: () => void;
 }
 
 const setOverlay = StateEffect.define<Overlay>();
-const nothing: Overlay = { active: null, several: [], preview: null, again: null };
+const nothing: Overlay = { active: null, several: [], preview: null, again: null, asked: null };
 const overlay = StateField.define<Overlay>({
   create: () => nothing,
   update: (now, tr) => tr.effects.reduce((last, effect) => (effect.is(setOverlay) ? effect.value : last), now),
@@ -80,7 +82,7 @@ class Instead extends WidgetType {
 }
 
 function decorate(state: EditorState, events: EditorEvents): DecorationSet {
-  const { active, several, preview, again } = state.field(overlay);
+  const { active, several, preview, again, asked } = state.field(overlay);
   const open = state.field(writing);
   const marks: Range<Decoration>[] = [];
   for (const { id, from, to } of state.field(passages)) {
@@ -106,6 +108,8 @@ function decorate(state: EditorState, events: EditorEvents): DecorationSet {
     }
     if (again?.passage === id && again.upTo > 0)
       marks.push(Decoration.mark({ class: "qm-again" }).range(from, Math.min(to, from + again.upTo)));
+    if (asked?.passage === id && asked.from < asked.to && from + asked.to <= to)
+      marks.push(Decoration.mark({ class: "qm-asked" }).range(from + asked.from, from + asked.to));
   }
   return Decoration.set(marks, true);
 }
@@ -180,7 +184,7 @@ export class Editor {
             (tr) => tr.isUserEvent("input") || tr.isUserEvent("delete") || tr.isUserEvent("undo") || tr.isUserEvent("redo"),
           );
           const touched = update.selectionSet || typed ? passageAt(update.state, update.state.selection.main.head) : undefined;
-          this.events.changed({ doc: update.docChanged, typed, passage: touched?.id ?? null });
+          this.events.changed({ doc: update.docChanged, moved: update.selectionSet, typed, passage: touched?.id ?? null });
         }),
       ],
     });
@@ -204,6 +208,10 @@ export class Editor {
   get cursor(): number {
     return this.view.state.selection.main.to;
   }
+  /** Where the caret is, or the end of what is selected. */
+  get head(): number {
+    return this.view.state.selection.main.head;
+  }
   get ranges(): readonly PassageRange[] {
     return this.view.state.field(passages);
   }
@@ -218,6 +226,18 @@ export class Editor {
     return range === undefined ? "" : this.view.state.sliceDoc(range.from, range.to);
   }
 
+  /** Where the word asked about is on the screen, or else the caret; null where that is out of sight. */
+  rectOf(asked: Overlay["asked"]): DOMRect | null {
+    const start = this.range(asked?.passage ?? null)?.from ?? 0;
+    const [from, to] = asked === null ? [this.head, this.head] : [start + asked.from, start + asked.to];
+    // A space in front may stand at the end of the line before.
+    const spaces = /^\s*(?=\S)/.exec(this.view.state.sliceDoc(from, to))?.[0].length ?? 0;
+    const first = this.view.coordsAtPos(from + spaces, 1);
+    const last = this.view.coordsAtPos(to, -1) ?? first;
+    if (first === null || last === null) return null;
+    return new DOMRect(first.left, first.top, Math.max(0, last.right - first.left), last.bottom - first.top);
+  }
+
   show(over: Overlay): void {
     const now = this.view.state.field(overlay);
     if (JSON.stringify(now) === JSON.stringify(over)) return;
@@ -227,7 +247,12 @@ export class Editor {
       over.preview === null || from === undefined
         ? []
         : [EditorView.scrollIntoView(from + over.preview.stays, { y: "nearest", yMargin: 60 })];
-    this.view.dispatch({ effects: [setOverlay.of(over), ...reveal] });
+    const asked = this.range(over.asked?.passage ?? null)?.from;
+    const word =
+      over.asked === null || asked === undefined
+        ? []
+        : [EditorView.scrollIntoView(asked + over.asked.from, { y: "nearest", yMargin: 60 })];
+    this.view.dispatch({ effects: [setOverlay.of(over), ...reveal, ...word] });
   }
 
   /**
@@ -317,7 +342,7 @@ export class Editor {
     this.#hushed = true;
     this.#enter(range, behind);
     this.#hushed = false;
-    this.events.changed({ doc: true, typed: false, passage: null });
+    this.events.changed({ doc: true, moved: false, typed: false, passage: null });
   }
 
   #enter({ id, from, to, take }: PassageRange, behind: { state: EditorState; text: string; take: string | null }): void {

@@ -15,6 +15,8 @@ import { Store } from "./store";
 import { Stories } from "./stories";
 import { isRun, type RunTake } from "./takes";
 import * as view from "./view";
+import { askedSpan, Asking } from "./why";
+import { putBeside, whyPanel } from "./why.panel";
 import type { Settings } from "./wire";
 import { Writing } from "./writing";
 
@@ -40,6 +42,7 @@ const live = new Live({
   seed: null,
   work: null,
   preview: null,
+  why: null,
   notice: null,
   sheet: false,
 });
@@ -59,7 +62,7 @@ const editor = new Editor(
       showHost(host);
     },
     unmount: (host) => void hosts.delete(host),
-    changed({ doc, typed, passage }) {
+    changed({ doc, moved, typed, passage }) {
       const state = live.now;
       // Writing on closes a preview; what it marked may have moved.
       live.set({
@@ -68,6 +71,8 @@ const editor = new Editor(
         ...(typed || (passage !== null && passage !== state.active) ? { preview: null } : {}),
       });
       if (rangeOf(live.now, live.now.active) === undefined) live.set({ active: null });
+      if (typed) asking.close();
+      else if (doc || moved) act(asking.follow());
       live.set({ standing: live.now.active === null ? "" : editor.textOf(live.now.active) });
       if (doc || passage !== null) void stories.changed();
     },
@@ -100,6 +105,7 @@ const page: Page = {
 };
 const writing = new Writing(page);
 const previewer = new Previewer(page, writing);
+const asking = new Asking(page);
 const stories = new Stories(page);
 const server = new Server(page, () => writing.catchUp());
 
@@ -135,6 +141,16 @@ const verbs: view.Verbs = {
     live.set({ seed: live.now.seed === null ? (isRun(take) ? take.start.seed : "0") : null });
     void stories.changed();
   },
+  why: (passage) => act(asking.open(passage)),
+  whyStep: (by) => act(asking.step(by)),
+  takeInstead(take, at, word) {
+    verbs.closeWhy();
+    act(writing.takeInstead(take, at, word));
+  },
+  closeWhy() {
+    if (byId("why").contains(document.activeElement)) editor.view.focus();
+    asking.close();
+  },
   plainProcessors() {
     const { settings } = live.now;
     const foreign = others(settings.processors);
@@ -147,7 +163,10 @@ const verbs: view.Verbs = {
   },
   goOn: () => act(previewer.goOn()),
   closePreview: () => previewer.close(),
-  toggleSheet: () => live.set({ sheet: !live.now.sheet }),
+  toggleSheet() {
+    asking.close();
+    live.set({ sheet: !live.now.sheet });
+  },
   dismiss: () => live.set({ notice: null }),
   newStory: () => act(closeMenu(() => stories.create())),
   openStory: (id) => act(closeMenu(() => stories.open(id))),
@@ -253,8 +272,9 @@ async function openRecord(file: File): Promise<void> {
 }
 
 function escape(): boolean {
-  const { work, preview, sheet } = live.now;
-  if (preview !== null) previewer.close();
+  const { work, preview, why, sheet } = live.now;
+  if (why !== null) verbs.closeWhy();
+  else if (preview !== null) previewer.close();
   else if (sheet) verbs.toggleSheet();
   else if (work !== null) verbs.stop();
   else return false;
@@ -279,6 +299,11 @@ const altKeys: Record<string, () => void> = {
   KeyP() {
     const take = activeTake(live.now);
     if (isRun(take)) verbs.replay(take);
+  },
+  KeyW() {
+    if (live.now.why === null) verbs.why(null);
+    else if (byId("why").contains(document.activeElement)) verbs.closeWhy();
+    else byId("why").querySelector("button")?.focus();
   },
   KeyS() {
     if (getComputedStyle(byId("settings")).display === "none") verbs.toggleSheet();
@@ -314,11 +339,13 @@ function overlay(): Overlay {
   const state = live.now;
   const { work } = state;
   const repeat = work?.repeating === true ? takeById(state, work.take) : undefined;
+  const asked = askedSpan(state, editor.textOf(state.why?.passage ?? ""));
   return {
     active: state.active,
     several: state.ranges.filter(({ id }) => takesOf(state, id).length > 1).map(({ id }) => id),
     preview: previewer.marks(),
     again: isRun(repeat) && !isEdited(state) ? { passage: repeat.passage, upTo: repeat.text.length } : null,
+    asked: asked === null || state.why === null ? null : { passage: state.why.passage, ...asked },
   };
 }
 
@@ -330,7 +357,11 @@ function show(): void {
   render(view.settingsPanel(state, verbs, refused), byId("settings"));
   render(view.bar(state, verbs), byId("bar"));
   byId("settings").classList.toggle("open", state.sheet);
-  editor.show(overlay());
+  byId("why").hidden = state.why === null;
+  render(whyPanel(state, verbs), byId("why"));
+  const over = overlay();
+  editor.show(over);
+  if (state.why !== null) putBeside(byId("why"), byId("paper"), editor.rectOf(over.asked));
   for (const host of hosts.keys()) showHost(host);
   editor.view.requestMeasure();
   keepFocus(held, heldInText);
@@ -352,6 +383,8 @@ function keepFocus(held: Element | null, heldInText: Element | null): void {
 }
 
 live.listen(show);
+editor.view.scrollDOM.addEventListener("scroll", () => live.now.why !== null && show());
+addEventListener("resize", () => live.now.why !== null && show());
 await stories.start();
 editor.view.dispatch({ effects: EditorView.scrollIntoView(editor.cursor, { y: "nearest" }) });
 editor.view.focus();

@@ -1,7 +1,7 @@
 // While a slider moves: how far would this take go the same way, and where would it part? From stored frames alone.
 import { complain, type Page } from "./page";
 import { activeTake, isEdited, type Preview } from "./state";
-import { isRun, type RunTake } from "./takes";
+import { isRun, type RunTake, tokensOf } from "./takes";
 import type { Settings } from "./wire";
 import type { Writing } from "./writing";
 
@@ -96,7 +96,7 @@ export class Previewer {
     if (parts === null) return null;
     return {
       passage: take.passage,
-      stays: table.text(take.tokens.slice(0, agree)).length,
+      stays: table.text(tokensOf(take, take.tokens.slice(0, agree))).length,
       instead: parts.at === "token" ? table.text([parts.now]) || table.name(parts.now) : "…?",
     };
   }

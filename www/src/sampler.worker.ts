@@ -1,6 +1,6 @@
 // The worker: every token is chosen here, from a frame, by the same code the server runs. No network, no storage, no text.
 import init, { Frame, Generator, randomSeed, verify } from "@quillmate/sampler";
-import type { Claim, GeneratorState, RunSettings, Verdict } from "@quillmate/sampler";
+import type { Claim, GeneratorState, RunSettings, Trace, Verdict } from "@quillmate/sampler";
 import type { Settings } from "./wire";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -16,6 +16,14 @@ export interface Agreement {
   agree: number;
   of: number;
   parts: null | { at: "token"; was: number; now: number } | { at: "frame"; maxTopK: number | null };
+}
+
+/** Why a step gave its token. */
+export interface Reason {
+  trace: Trace;
+  /** How many words the model rated, and how many of these ratings are kept; null for all. */
+  vocab: number;
+  kept: number | null;
 }
 
 export interface Carried {
@@ -72,6 +80,19 @@ const calls = {
   },
 
   replay: (start: GeneratorState, frames: Bytes[], claim: Claim): Verdict => verify({ start, frames }, claim),
+
+  /** From the state before the step and the step's frame, which is all it hangs on. */
+  reason(state: GeneratorState, bytes: Bytes): Reason {
+    const before = Generator.fromState(null, state);
+    const frame = Frame.decode(bytes);
+    try {
+      if (frame.step !== before.position) throw new Error(`The frame is of step ${frame.step}, not ${before.position}.`);
+      return { trace: before.trace(frame.logits(before.settings)), vocab: frame.vocab, kept: frame.maxTopK };
+    } finally {
+      frame.free();
+      before.free();
+    }
+  },
 
   checksums: (frames: Bytes[]): string[] =>
     frames.map((bytes) => {

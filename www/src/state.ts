@@ -1,5 +1,5 @@
 // The state of the page, in one place. It is replaced, never changed in place; whoever shows it is told once per frame.
-import type { Agreement } from "./sampler.worker";
+import type { Agreement, Reason } from "./sampler.worker";
 import { isRun, type RunTake, shown, type Take } from "./takes";
 import type { TokenTable } from "./tokens";
 import type { PassageRange } from "./passages";
@@ -28,6 +28,16 @@ export interface Preview {
   answered: string;
 }
 
+/** “Why this word?” is open. */
+export interface Why {
+  passage: string;
+  take: RunTake;
+  /** The token asked about, counted from 0; null where the words are the writer's own. */
+  at: number | null;
+  /** Null while it is computed. */
+  reason: Reason | null;
+}
+
 export interface Notice {
   tone: "info" | "bad";
   text: string;
@@ -53,6 +63,7 @@ export interface State {
   seed: string | null;
   work: Work | null;
   preview: Preview | null;
+  why: Why | null;
   notice: Notice | null;
   sheet: boolean;
 }

@@ -64,6 +64,8 @@ export class Store {
 
   frames = (take: string): Promise<Uint8Array<ArrayBuffer>[]> => this.db.getAll("frames", framesOf(take));
 
+  frame = (take: string, index: number): Promise<Uint8Array<ArrayBuffer> | undefined> => this.db.get("frames", [take, index]);
+
   async dropRepeat(take: string): Promise<void> {
     const all = this.db.transaction(["takes", "frames"], "readwrite");
     await Promise.all([all.objectStore("takes").delete(take), all.objectStore("frames").delete(framesOf(take)), all.done]);

@@ -80,6 +80,7 @@ export class Stories {
       seed: story.seed,
       active: null,
       preview: null,
+      why: null,
       notice: null,
     });
     editor.open(story.text, story.passages, story.cursor);

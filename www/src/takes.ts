@@ -26,6 +26,8 @@ export interface RunTake extends Common {
   /** The text the run was asked to go on from. */
   prompt: string;
   length: number;
+  /** Tokens of the passage before the run's own: kept from another take, the last of them the writer's choice. */
+  lead?: number[];
   /** The generator before the first token: with the frames, all a replay needs. */
   start: GeneratorState;
   tokens: number[];
@@ -57,6 +59,9 @@ export const shown = (takes: readonly Take[], passage: string): Take[] =>
   takes
     .filter((take) => take.passage === passage && (take.kind === "hand" || take.repeats === null))
     .toSorted((a, b) => a.number - b.number);
+
+/** All tokens of the passage, as its text has them. */
+export const tokensOf = ({ lead = [] }: RunTake, tokens: readonly number[]): number[] => [...lead, ...tokens];
 
 /** The state after the take's last token: what a generator resumes from. */
 export function reached(take: RunTake): GeneratorState {

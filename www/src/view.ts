@@ -28,6 +28,11 @@ export interface Verbs {
   openRecord: (file: File) => void;
   set: (field: Field["key"], typed: string) => void;
   freshSeed: () => void;
+  /** “Why this word?”: at the cursor, or in this passage. */
+  why: (passage: string | null) => void;
+  whyStep: (by: number) => void;
+  takeInstead: (take: RunTake, at: number, word: number) => void;
+  closeWhy: () => void;
   /** Takes out the processors that have no knob here. */
   plainProcessors: () => void;
   goOn: () => void;
@@ -48,12 +53,13 @@ export const keys = {
   next: mac ? "⌥." : "Alt+.",
   settings: mac ? "⌥S" : "Alt+S",
   replay: mac ? "⌥P" : "Alt+P",
+  why: mac ? "⌥W" : "Alt+W",
 };
 
 const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
 
 /** A click must not take the cursor out of the text. */
-const stay = (event: Event): void => event.preventDefault();
+export const stay = (event: Event): void => event.preventDefault();
 
 export function header(state: State, verbs: Verbs): TemplateResult {
   return html`
@@ -356,6 +362,18 @@ export function line(state: State, passage: string, verbs: Verbs): TemplateResul
             >`
           : nothing
       }
+      ${
+        isRun(take) && take.tokens.length > 0
+          ? html`<button
+              class="quiet"
+              title="What the word at the cursor was chosen from (${keys.why})"
+              @mousedown=${stay}
+              @click=${() => verbs.why(passage)}
+            >
+              Why this word?
+            </button>`
+          : nothing
+      }
       ${isRun(take) && !writing ? more(state, take, verbs) : nothing}
     </div>
     ${isRun(take) ? below(state, take, verbs) : nothing}
@@ -384,6 +402,7 @@ function runLine(state: State, take: RunTake, writing: boolean, verbs: Verbs): T
         seed ${take.start.seed}
       </button></span
     >
+    ${take.lead === undefined ? nothing : html`<span class="item" title="Another word was taken here; what stands before it is kept">from ${state.table?.name(take.lead.at(-1) ?? null) ?? "a word of yours"}</span>`}
     <span class="item">${describeSettings(take.start.settings)}</span>
     <span class="item"
       >${writing ? `token ${take.tokens.length} of ${take.length}` : plural(take.tokens.length, "token")}${take.reason === "end_token" ? ", the model ended here" : take.reason === "stopped" ? ", stopped" : ""}</span

@@ -6,9 +6,9 @@ import { promptFor } from "./prompt";
 import type { Carried } from "./sampler.worker";
 import { shortSeed } from "./settings";
 import { activeTake, current, cutRepeat, isCut, isEdited, nextNumber, takeById, takesOf, type Work } from "./state";
-import { claimOf, firstDifference, isRun, plural, reached, type RunTake, sameSettings, type Take } from "./takes";
+import { claimOf, firstDifference, isRun, plural, reached, type RunTake, sameSettings, type Take, tokensOf } from "./takes";
 import { Detokenizer } from "./tokens";
-import type { Settings } from "./wire";
+import type { GeneratorState, Settings } from "./wire";
 
 interface Order {
   passage: string;
@@ -19,6 +19,8 @@ interface Order {
   /** Where a new passage begins; null when the passage is there. */
   at: number | null;
   repeats?: RunTake;
+  /** Given where the run goes on from more than the text's own reading: the state, and the tokens that led to it. */
+  from?: { start: GeneratorState; lead: number[] };
   /** Tokens known beforehand, because they agree with a take whose frames are here. */
   known?: { from: RunTake; tokens: number[]; carried: Carried };
 }
@@ -82,7 +84,8 @@ export class Writing {
       if (isEdited(live.now)) await this.show(take.passage, take.id);
       const { seed, settings } = take.start;
       const length = take.reason === "length" || take.reason === "end_token" ? take.length : Math.max(1, take.tokens.length);
-      await this.#order({ passage: take.passage, prompt: take.prompt, seed, settings, length, at: null, repeats: take });
+      const order = { passage: take.passage, prompt: take.prompt, seed, settings, length, at: null, repeats: take };
+      await this.#order({ ...order, ...led(take, take.start) });
     });
   }
 
@@ -98,6 +101,25 @@ export class Writing {
         length,
         at: null,
         known: { from, tokens: from.tokens.slice(0, agree), carried },
+        ...led(from, { ...from.start, seed, settings }),
+      }),
+    );
+  }
+
+  /** A new take: the tokens before `at` stay, then comes `word`, and the server is asked for what follows. */
+  async takeInstead(take: RunTake, at: number, word: number): Promise<void> {
+    const { start, passage, prompt } = take;
+    const more = [...take.tokens.slice(0, at), word];
+    const from = { ...start, step: 0, prompt: [...start.prompt, ...start.tokens, ...more], tokens: [] };
+    await this.#guard(null, () =>
+      this.#order({
+        passage,
+        prompt,
+        seed: start.seed,
+        settings: start.settings,
+        length: take.length > more.length ? take.length - more.length : this.page.live.now.length,
+        at: null,
+        from: { start: from, lead: tokensOf(take, more) },
       }),
     );
   }
@@ -195,8 +217,8 @@ export class Writing {
 
   async #order(order: Order): Promise<void> {
     const { live, editor, store } = this.page;
-    const { passage, prompt, seed, settings, length, at, repeats, known } = order;
-    const run = await api.createRun({ prompt, seed, settings, length });
+    const { passage, prompt, seed, settings, length, at, repeats, known, from } = order;
+    const run = await api.createRun(from === undefined ? { prompt, seed, settings, length } : { start: from.start, length });
     const agreed =
       known !== undefined &&
       known.from.model.sha256 === run.model.sha256 &&
@@ -215,9 +237,10 @@ export class Writing {
       model: run.model,
       prompt,
       length: run.length,
+      ...(from === undefined ? {} : { lead: from.lead }),
       start: run.start,
       tokens,
-      text: live.now.table?.text(tokens) ?? "",
+      text: live.now.table?.text([...(from?.lead ?? []), ...tokens]) ?? "",
       checksums: agreed?.carried.checksums ?? [],
       status: "writing",
       reason: null,
@@ -244,7 +267,7 @@ export class Writing {
     if (table === null || first.run === null) throw new ApiError("unreachable", "The model's tokens are not known yet.");
     let take = first;
     const writer = new Detokenizer(table);
-    for (const token of take.tokens) writer.push(token);
+    for (const token of tokensOf(take, take.tokens)) writer.push(token);
     const sentences = new Sentences(announce);
     const abort = new AbortController();
     this.#abort = abort;
@@ -401,6 +424,10 @@ export class Writing {
     );
   }
 }
+
+/** How a take that goes on from a chosen word is asked for: by its state, since the word need not be what its text is read as. */
+const led = (take: RunTake, start: GeneratorState): Pick<Order, "from"> =>
+  take.lead === undefined ? {} : { from: { start, lead: take.lead } };
 
 /** Screen readers hear sentences, not letters. */
 class Sentences {

@@ -1,0 +1,152 @@
+// “Why this word?”: asked with the cursor on a word, and answered here from the frame its take keeps. While it is open it
+// follows the cursor; writing on closes it.
+import { complain, type Page, tell } from "./page";
+import { sayReason } from "./reasons";
+import type { Reason } from "./sampler.worker";
+import { rangeOf, type State, takeById } from "./state";
+import { isRun, reached, type RunTake } from "./takes";
+import { Detokenizer, type TokenTable } from "./tokens";
+
+interface Span {
+  from: number;
+  to: number;
+}
+
+/**
+ * Where each token's text begins and ends in the text of all, what leads up to them among it. A token that is a part of
+ * a character has none until it is whole.
+ */
+export function spans(table: TokenTable, tokens: readonly number[], lead: readonly number[] = []): Span[] {
+  const text = new Detokenizer(table);
+  let at = lead.reduce((sum, token) => sum + text.push(token).length, 0);
+  return tokens.map((token) => {
+    const from = at;
+    at += text.push(token).length;
+    return { from, to: at };
+  });
+}
+
+/** What a writer's edits have left of a take's text: so many characters at its start, so many at its end. */
+export function left(was: string, is: string): { start: number; end: number } {
+  const most = Math.min(was.length, is.length);
+  let start = 0;
+  while (start < most && was[start] === is[start]) start++;
+  let end = 0;
+  while (end < most - start && was.at(-1 - end) === is.at(-1 - end)) end++;
+  return { start, end };
+}
+
+/** Says where a token of the take stands in its edited text; null where the edits have touched it. */
+export function standing(was: string, is: string): (token: Span) => Span | null {
+  const { start, end } = left(was, is);
+  const by = is.length - was.length;
+  return ({ from, to }) => (to <= start ? { from, to } : from >= was.length - end ? { from: from + by, to: to + by } : null);
+}
+
+/** The token of the character before the cursor (of the first, at the start); null where the words are the writer's own. */
+export function tokenAt(all: readonly Span[], was: string, is: string, cursor: number): number | null {
+  const character = Math.max(cursor, 1);
+  const place = standing(was, is);
+  const found = all.findIndex((span) => {
+    const here = place(span);
+    return here !== null && here.from < character && character <= here.to;
+  });
+  return found === -1 ? null : found;
+}
+
+export class Asking {
+  #asked = 0;
+  #said: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly page: Page) {}
+
+  /** At the cursor, or at the passage's last word where the cursor is elsewhere. */
+  async open(passage: string | null = null): Promise<void> {
+    const { live, editor } = this.page;
+    const inside = this.#passageAt(editor.head);
+    const asked = passage ?? inside?.id ?? null;
+    const range = rangeOf(live.now, asked);
+    const take = takeById(live.now, range?.take);
+    if (range === undefined || !isRun(take) || take.tokens.length === 0)
+      return tell(this.page, "Put the cursor into a generated passage first: words of your own need no reason.");
+    const cursor = inside?.id === range.id ? editor.head : range.to;
+    live.set({ active: range.id, standing: editor.textOf(range.id), sheet: false });
+    await this.#ask(range.id, take, this.#tokenAt(take, range.id, cursor - range.from));
+  }
+
+  /** The cursor has moved, or the text under it. */
+  async follow(): Promise<void> {
+    const { live, editor } = this.page;
+    const { why } = live.now;
+    if (why === null) return;
+    const range = this.#passageAt(editor.head);
+    const take = takeById(live.now, range?.take);
+    if (range === undefined || !isRun(take)) return this.close();
+    const at = this.#tokenAt(take, range.id, editor.head - range.from);
+    if (take.id !== why.take.id || at !== why.at) await this.#ask(range.id, take, at);
+  }
+
+  async step(by: number): Promise<void> {
+    const { why } = this.page.live.now;
+    if (why === null || why.at === null) return;
+    const at = why.at + by;
+    if (at >= 0 && at < why.take.tokens.length) await this.#ask(why.passage, why.take, at);
+  }
+
+  close(): void {
+    clearTimeout(this.#said);
+    this.#asked++;
+    if (this.page.live.now.why !== null) this.page.live.set({ why: null });
+  }
+
+  async #ask(passage: string, take: RunTake, at: number | null): Promise<void> {
+    const { live, store, sampler } = this.page;
+    const asked = ++this.#asked;
+    // What was said before stays until there is something else to say, so that nothing flickers.
+    const before = live.now.why?.take.id === take.id ? live.now.why.reason : null;
+    live.set({ why: { passage, take, at, reason: at === null ? null : before } });
+    if (at === null) return;
+    try {
+      const frame = await store.frame(take.id, at);
+      if (frame === undefined) throw new Error("The frame of this word is not kept here.");
+      const reason = await sampler.reason(reached({ ...take, tokens: take.tokens.slice(0, at) }), frame);
+      // Closed in the meantime, or asked about another word.
+      if (asked !== this.#asked || live.now.why === null) return;
+      live.set({ why: { passage, take, at, reason } });
+      this.#saySoon(take, reason);
+    } catch (error) {
+      if (asked !== this.#asked) return;
+      this.close();
+      complain(this.page, error);
+    }
+  }
+
+  /** Only the word the cursor comes to rest on is said. */
+  #saySoon(take: RunTake, reason: Reason): void {
+    const { live, announce } = this.page;
+    const name = (token: number): string => live.now.table?.name(token) ?? `token ${token}`;
+    clearTimeout(this.#said);
+    this.#said = setTimeout(() => {
+      const { place, chance } = sayReason(reason, take, name);
+      announce(`${name(reason.trace.token ?? 0)}, ${place}: ${chance}.`);
+    }, 400);
+  }
+
+  #passageAt(at: number): { id: string; from: number; take: string } | undefined {
+    return this.page.editor.ranges.find(({ from, to }) => from <= at && at <= to);
+  }
+
+  #tokenAt(take: RunTake, passage: string, cursor: number): number | null {
+    const { table } = this.page.live.now;
+    return table === null
+      ? null
+      : tokenAt(spans(table, take.tokens, take.lead), take.text, this.page.editor.textOf(passage), cursor);
+  }
+}
+
+/** Where the word asked about stands, in characters of its passage. */
+export function askedSpan({ why, table }: State, text: string): Span | null {
+  if (why === null || why.at === null || table === null) return null;
+  const span = spans(table, why.take.tokens, why.take.lead)[why.at];
+  return span === undefined ? null : standing(why.take.text, text)(span);
+}
