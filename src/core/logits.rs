@@ -12,6 +12,8 @@ mod sealed {
 pub trait Logit: Copy + sealed::Sealed {
     /// The same number as `f64`.
     fn widen(self) -> f64;
+    /// −∞.
+    const BANNED: Self;
 }
 
 impl Logit for f32 {
@@ -19,6 +21,8 @@ impl Logit for f32 {
     fn widen(self) -> f64 {
         f64::from(self)
     }
+
+    const BANNED: Self = f32::NEG_INFINITY;
 }
 
 impl Logit for f64 {
@@ -26,6 +30,8 @@ impl Logit for f64 {
     fn widen(self) -> f64 {
         self
     }
+
+    const BANNED: Self = f64::NEG_INFINITY;
 }
 
 /// A row in which every logit is finite or −∞, at least one is finite, and every id fits in a `u32`.

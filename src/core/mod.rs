@@ -1,5 +1,6 @@
 //! Pure arithmetic: nothing here knows of serialization, clocks, files or hash maps.
 
+pub mod constraint;
 pub mod distribution;
 pub mod error;
 pub mod exp;
