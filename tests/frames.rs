@@ -99,6 +99,27 @@ proptest! {
 }
 
 #[test]
+fn where_few_tokens_are_allowed_a_frame_has_them_and_suffices_for_everything() {
+    let mut row = vec![f32::NEG_INFINITY; 1000];
+    for id in [3, 500, 999] {
+        row[id] = id as f32 / 7.0;
+    }
+    for (temperature, top_k) in [(1.0, 0), (1.0, 900), (0.7, 3)] {
+        let frame = Frame::for_settings(0, &row, &Settings::new(temperature, top_k, 1.0).unwrap()).unwrap();
+        assert_eq!((frame.layout(), frame.max_top_k()), (Layout::Sparse, None));
+        assert!(frame.encode().len() < 60);
+        for settings in [Settings::default(), Settings::new(2.0, 0, 0.5).unwrap(), Settings::new(0.0, 0, 1.0).unwrap()]
+        {
+            assert_eq!(bits(&frame.logits_for(&settings).unwrap()), bits(&row));
+        }
+    }
+    // Half of the vocabulary or more is sent whole.
+    row[..500].fill(1.0);
+    let frame = Frame::for_settings(0, &row, &Settings::default()).unwrap();
+    assert_eq!(frame.layout(), Layout::Dense);
+}
+
+#[test]
 fn narrow_dtypes_only_where_every_bit_survives() {
     let wide = [1.0f32, 0.1];
     let bf16 = [1.0f32, -2.5, f32::NEG_INFINITY];

@@ -289,20 +289,17 @@ impl Frame {
         Self::build(step, logits.len() as u32, Some(ids), values, max_top_k)
     }
 
-    /// The smaller of the frames that suffice for these settings.
+    /// The smaller of the frames that suffice for these settings. Where few tokens are allowed, as under a constraint,
+    /// that is one of the allowed tokens.
     ///
     /// # Errors
     /// Every refusal of the logits, and `frame_vocabulary_too_large`.
     pub fn for_settings(step: u64, logits: &[f32], settings: &Settings) -> Result<Self, FrameError> {
-        let needed = if settings.is_greedy() { 1 } else { settings.top_k() };
-        // An id takes at least a byte beside its logit, so a frame of half the vocabulary or more gains nothing.
-        if needed == 0 || needed as usize >= logits.len() / 2 {
-            return Self::dense(step, logits);
-        }
-        Self::sparse(step, logits, needed)
+        Self::smaller(step, logits, if settings.is_greedy() { 1 } else { settings.top_k() })
     }
 
-    /// The smaller of the frames that suffice for a run with these settings: whole where it has processors.
+    /// The smaller of the frames that suffice for a run with these settings: with all that is allowed where it has
+    /// processors.
     ///
     /// # Errors
     /// As [`for_settings`](Self::for_settings).
@@ -312,7 +309,18 @@ impl Frame {
         settings: &Settings,
         processors: &Processors,
     ) -> Result<Self, FrameError> {
-        if processors.is_empty() { Self::for_settings(step, logits, settings) } else { Self::dense(step, logits) }
+        if processors.is_empty() { Self::for_settings(step, logits, settings) } else { Self::smaller(step, logits, 0) }
+    }
+
+    /// The smaller of the frames with the `needed` best logits, or with all that are allowed for 0.
+    fn smaller(step: u64, logits: &[f32], needed: u32) -> Result<Self, FrameError> {
+        // An id takes at least a byte beside its logit, so a frame of half the vocabulary or more gains nothing.
+        let few = |count: u32| count > 0 && (count as usize) < logits.len() / 2;
+        if few(needed) {
+            return Self::sparse(step, logits, needed);
+        }
+        let allowed = Row::new(logits)?.allowed();
+        if few(allowed) { Self::sparse(step, logits, allowed) } else { Self::dense(step, logits) }
     }
 
     /// The step these logits are for.

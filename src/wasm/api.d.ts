@@ -278,7 +278,7 @@ export class Generator {
 /** One step's logits on the wire: compact, lossless, with a checksum. */
 export class Frame {
   private constructor();
-  /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k and no processors, else dense. */
+  /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k and no processors, or when few tokens are allowed; else dense. */
   static forSettings(step: number | bigint, logits: Float32Array, settings: RunSettings): Frame;
   /** A frame that suffices for all settings. */
   static dense(step: number | bigint, logits: Float32Array): Frame;
