@@ -1,10 +1,13 @@
 //! What every request can reach.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::http::StatusCode;
-use tokio::sync::{Semaphore, watch};
+use quillmate_sampler::constraint::ConstraintError;
+use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::constraint::{self, Kept};
 use crate::engine;
 use crate::error::ApiError;
 use crate::hub::Hub;
@@ -15,6 +18,10 @@ use crate::store::{Room, Store};
 
 /// Checks of whole runs at once: each may hold a run's frames in memory.
 const VERIFICATIONS: usize = 2;
+/// Constraints being tried at once: each may take memory and time before it is refused.
+const TRIALS: usize = 2;
+/// How long a constraint may take to be read.
+const TRIAL: Duration = Duration::from_secs(2);
 
 /// The server's parts.
 pub struct App {
@@ -36,6 +43,8 @@ pub struct App {
     pub streams: Arc<Semaphore>,
     /// Checks that may still be made.
     pub verifications: Semaphore,
+    /// Constraints that may still be tried.
+    pub trials: Arc<Semaphore>,
 }
 
 impl App {
@@ -52,6 +61,7 @@ impl App {
         Self {
             streams: Arc::new(Semaphore::new(limits.streams.clamp(1, Semaphore::MAX_PERMITS))),
             verifications: Semaphore::new(VERIFICATIONS),
+            trials: Arc::new(Semaphore::new(TRIALS)),
             store,
             hub,
             engine,
@@ -76,6 +86,44 @@ impl App {
     /// The room a run needs to find.
     pub fn room(&self) -> Room {
         Room { runs: self.limits.runs, frame_bytes: self.limits.frame_bytes }
+    }
+
+    /// Sees that a constraint can be read and has something to say after these tokens. One that takes too long keeps its
+    /// place until it is through, so that no more than two threads are ever at it.
+    pub async fn try_constraint(
+        &self,
+        constraint: Kept,
+        model: Arc<dyn LanguageModel>,
+        tokens: Vec<u32>,
+    ) -> Result<(), ApiError> {
+        let begun = tokio::time::timeout(TRIAL, Arc::clone(&self.trials).acquire_owned()).await;
+        let permit = begun
+            .map_err(|_| {
+                ApiError::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "constraints_busy",
+                    "other constraints are being read; try again",
+                )
+            })?
+            .map_err(ApiError::internal)?;
+        let (told, outcome) = oneshot::channel();
+        let trial = move || {
+            // Nobody may be listening any more.
+            let _ = told.send(constraint.probe(&*model, &tokens));
+            drop(permit);
+        };
+        std::thread::Builder::new()
+            .name("constraint".into())
+            .stack_size(constraint::STACK)
+            .spawn(trial)
+            .map_err(ApiError::internal)?;
+        match tokio::time::timeout(TRIAL, outcome).await {
+            Ok(outcome) => Ok(outcome.map_err(ApiError::internal)??),
+            Err(_) => {
+                let what = format!("reading it takes more than {} seconds", TRIAL.as_secs());
+                Err(ConstraintError::TooComplex(what).into())
+            }
+        }
     }
 
     /// Does something with the store without holding up other requests.

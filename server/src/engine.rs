@@ -6,9 +6,13 @@
 //! stored, so a model that computes otherwise on this machine is noticed before it writes another text.
 //!
 //! A pass takes the run's last token and some drafts behind it ([`lookup`]), and gives the logits after each. The run
-//! emits its own token at every place, as long as the drafts were those tokens (drafter-invariant speculation,
-//! [`Run::step_with_drafts`]): more than one token a pass, and never another text.
+//! emits its own token at every place, as long as the drafts were those tokens (drafter-invariant speculation, as
+//! [`Run::step_with_drafts`] does it): more than one token a pass, and never another text.
+//!
+//! A run under a constraint samples from rows with its bans in them, and those rows are what its frames hold. Which bans
+//! a row needs depends on the tokens before it, so the rows of a pass are looked at one after the other.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +21,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use quillmate_sampler::constraint::{Constraint, constrain};
 use quillmate_sampler::{Refusal, Run};
 use tokio::sync::oneshot;
 
+use crate::constraint::{self, Unusable};
 use crate::hub::Hub;
 use crate::lookup;
 use crate::model::{LanguageModel, ModelError, Session};
@@ -90,7 +96,8 @@ pub fn spawn(
     let (commands, inbox) = channel();
     let work = Arc::new(Work::default());
     let work_done = Arc::clone(&work);
-    let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
+    let builder = std::thread::Builder::new().name("engine".into()).stack_size(constraint::STACK);
+    let thread = builder.spawn(move || {
         let outcome = load().map_err(EngineError::from).and_then(|model| {
             let mut engine = Engine {
                 options,
@@ -164,6 +171,8 @@ struct Engine {
 struct Active {
     id: String,
     run: Run,
+    /// What its text must fit.
+    constraint: Option<Box<dyn Constraint + Send>>,
     /// The first step that has, or will have, a frame.
     start: u64,
     /// The step before which the run is whole.
@@ -201,6 +210,12 @@ impl From<ModelError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::new("store_error", error)
+    }
+}
+
+impl From<Unusable> for Failure {
+    fn from(error: Unusable) -> Self {
+        Self::new(error.code(), error)
     }
 }
 
@@ -278,7 +293,10 @@ impl Engine {
             let Some(id) = self.waiting.pop_front() else { break };
             match self.store.run(&id) {
                 // In front, so that a new run's prompt is read before the others go on.
-                Ok(Some(stored)) if stored.status == Status::Running => self.turns.push_front(Active::new(stored)),
+                Ok(Some(stored)) if stored.status == Status::Running => match Active::new(stored, &*self.model) {
+                    Ok(active) => self.turns.push_front(active),
+                    Err(error) => self.fail(&id, &error.into()),
+                },
                 Ok(_) => {}
                 Err(error) => self.fail(&id, &error.into()),
             }
@@ -320,7 +338,8 @@ impl Engine {
         if at == position {
             return self.keep(active, &[logits], &[]);
         }
-        let frame = active.run.frame(at, &logits).map_err(Failure::refused)?;
+        let row = active.row(&logits, at)?;
+        let frame = active.run.frame(at, &row).map_err(Failure::refused)?;
         if self.store.frame(&active.id, at)?.as_deref() != Some(&frame.encode()) {
             return Err(Failure::new(
                 "logits_differ",
@@ -353,12 +372,21 @@ impl Engine {
     /// Emits the tokens that rows and drafts give from the run's position on, and stores them with their frames.
     fn keep(&mut self, active: &mut Active, rows: &[Vec<f32>], drafts: &[u32]) -> Result<Turn, Failure> {
         let position = active.run.position();
-        let chain = active.run.step_with_drafts(rows, drafts).map_err(Failure::refused)?;
-        let mut steps = Vec::with_capacity(chain.tokens.len());
-        for (step, (&token, row)) in (position..).zip(chain.tokens.iter().zip(rows)) {
-            steps.push((token, active.run.frame(step, row).map_err(Failure::refused)?.encode()));
+        let mut steps = Vec::with_capacity(rows.len());
+        let mut accepted = 0;
+        for (at, row) in rows.iter().enumerate() {
+            match active.emit(row) {
+                Ok(step) => steps.push(step),
+                // What came before it is the text it would be without drafts; the next pass meets the failure first.
+                Err(_) if at > 0 => break,
+                Err(failure) => return Err(failure),
+            }
+            if drafts.get(at) != active.run.tokens().last() {
+                break;
+            }
+            accepted += 1;
         }
-        let ended = chain.tokens.last().is_some_and(|token| self.model.end_tokens().contains(token));
+        let ended = active.run.tokens().last().is_some_and(|token| self.model.end_tokens().contains(token));
         let end = if ended {
             Some("end_token")
         } else if active.run.position() >= active.end {
@@ -368,7 +396,7 @@ impl Engine {
         };
         self.store.append(&active.id, position, &steps, end)?;
         self.hub.ring(&active.id);
-        self.work_done.add(steps.len() as u64, drafts.len() as u64, chain.accepted as u64);
+        self.work_done.add(steps.len() as u64, drafts.len() as u64, accepted);
         Ok(if end.is_some() { Turn::Over } else { Turn::GoesOn })
     }
 
@@ -399,16 +427,35 @@ impl Engine {
 }
 
 impl Active {
-    fn new(stored: StoredRun) -> Self {
+    fn new(stored: StoredRun, model: &dyn LanguageModel) -> Result<Self, Unusable> {
         let start = stored.start.step();
-        Self {
+        Ok(Self {
             start,
             end: start + u64::from(stored.length),
             run: Run::from_state(stored.state()),
+            constraint: stored.constraint.map(|constraint| constraint.compile(model)).transpose()?,
             id: stored.id,
             session: None,
             fed: 0,
-        }
+        })
+    }
+
+    /// The row step `at` is sampled from: the model's, with the constraint's bans in it.
+    fn row<'a>(&mut self, logits: &'a [f32], at: u64) -> Result<Cow<'a, [f32]>, Failure> {
+        let Some(constraint) = &mut self.constraint else {
+            return Ok(Cow::Borrowed(logits));
+        };
+        let before = usize::try_from(at).ok().and_then(|at| self.run.tokens().get(..at));
+        let before = before.ok_or_else(|| Failure::new("model_error", "the session is ahead of its run"))?;
+        constrain(logits, &mut **constraint, before).map(Cow::Owned).map_err(Failure::refused)
+    }
+
+    /// Emits the next token: it, and the frame of the row it came from.
+    fn emit(&mut self, logits: &[f32]) -> Result<(u32, Vec<u8>), Failure> {
+        let step = self.run.position();
+        let row = self.row(logits, step)?;
+        let frame = self.run.frame(step, &row).map_err(Failure::refused)?;
+        Ok((self.run.step_with(&row).map_err(Failure::refused)?, frame.encode()))
     }
 }
 

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use quillmate_sampler::Refusal;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::model::ModelError;
 use crate::store::StoreError;
@@ -15,13 +15,13 @@ pub struct ApiError {
     status: StatusCode,
     code: String,
     message: String,
-    details: Map<String, Value>,
+    details: Vec<(String, Value)>,
 }
 
 impl ApiError {
     /// An error with a status, a stable code and a message.
     pub fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { status, code: code.into(), message: message.into(), details: Map::new() }
+        Self { status, code: code.into(), message: message.into(), details: Vec::new() }
     }
 
     /// Something in the request is wrong.
@@ -52,7 +52,7 @@ impl ApiError {
 
     /// Adds a detail.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(name.into(), value.into());
+        self.details.push((name.into(), value.into()));
         self
     }
 

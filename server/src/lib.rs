@@ -4,6 +4,7 @@
 //! The tokens are chosen by [`quillmate_sampler`], the same code that runs in the page; see `API.md` for the calls.
 
 pub mod app;
+pub mod constraint;
 pub mod engine;
 pub mod error;
 pub mod hub;

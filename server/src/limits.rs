@@ -21,6 +21,10 @@ pub struct Limits {
     /// Tokens one run may emit.
     #[arg(long = "max-run-tokens", value_name = "N", default_value_t = 512)]
     pub run_tokens: u32,
+    /// Bytes of a constraint, at most 65536: a longer one could outgrow the stack it is read on.
+    #[arg(long = "max-constraint-bytes", value_name = "N", default_value_t = 1 << 16,
+          value_parser = clap::value_parser!(u32).range(..=1 << 16))]
+    pub constraint_bytes: u32,
     /// Runs being written at once.
     #[arg(long = "max-runs", value_name = "N", default_value_t = 8)]
     pub runs: u32,

@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::app::{App, blocking};
+use crate::constraint::Kept;
 use crate::error::{ApiError, from_model, from_store};
 use crate::limits::{frame_bound, over};
 use crate::model::LanguageModel;
@@ -181,6 +182,7 @@ async fn encode(model: Arc<dyn LanguageModel>, text: String) -> Result<Vec<u32>,
 /// Begins a run: from a text, a seed and settings, or from a generator's state, whose next token it then emits.
 async fn create(State(app): Shared, JsonBody(mut body): JsonBody) -> Answer {
     let model = app.model()?;
+    let constraint = Kept::take(&mut body, &app.limits)?;
     let (start, length) = if body.has("start") {
         let start = GeneratorState::from_object(body.object("start")?)?;
         let length = body.integer("length")?;
@@ -213,12 +215,15 @@ async fn create(State(app): Shared, JsonBody(mut body): JsonBody) -> Answer {
     start.processors.check_vocabulary(vocab).map_err(StateError::Processor)?;
     let context = start.prompt.len() + start.tokens.len() + length as usize;
     over("context_too_long", "tokens of prompt and run together", context as u64, model.context() as u64)?;
+    if let Some(constraint) = &constraint {
+        app.try_constraint(constraint.clone(), Arc::clone(&model), start.tokens.clone()).await?;
+    }
 
     let needed = frame_bound(&start, vocab).saturating_mul(u64::from(length));
     let room = app.room();
     let identity = model.identity().clone();
     let admission = app
-        .with_store(move |store| store.create(&start, length, &identity, needed, room))
+        .with_store(move |store| store.create(&start, length, &identity, constraint.as_ref(), needed, room))
         .await?
         .map_err(from_store)?;
     let id = admitted(&app, admission, needed)?;
@@ -363,6 +368,7 @@ async fn record(State(app): Shared, Path(id): Path<String>) -> Answer {
     let head = json!({
         "record": 1,
         "model": run.model,
+        "constraint": run.constraint.as_ref().map(Kept::show),
         "start": run.start,
         "tokens": run.tokens,
         "reason": run.reason,
@@ -426,6 +432,7 @@ async fn show(app: &App, run: &StoredRun) -> Answer {
         "tokens": run.tokens,
         "text": text,
         "model": run.model,
+        "constraint": run.constraint.as_ref().map(Kept::show),
     })))
 }
 

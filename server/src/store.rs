@@ -13,10 +13,11 @@ use quillmate_sampler::GeneratorState;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::Serialize;
 
+use crate::constraint::Kept;
 use crate::model::{Identity, TokenTable};
 
 /// The form of the tables below; another one is refused, not guessed at.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 const SCHEMA: &str = "
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
@@ -30,6 +31,7 @@ CREATE TABLE runs (
     arithmetic TEXT NOT NULL,
     tokenizer_sha256 TEXT NOT NULL,
     vocab INTEGER NOT NULL,
+    constrained_by TEXT,
     frame_bytes INTEGER NOT NULL DEFAULT 0,
     reserved_bytes INTEGER NOT NULL
 ) STRICT;
@@ -45,6 +47,8 @@ CREATE TABLE tokenizers (sha256 TEXT PRIMARY KEY, tokens BLOB NOT NULL) STRICT;
 
 /// Form 1 did not say what had computed a run's logits; it was candle 0.11.
 const FROM_1: &str = "ALTER TABLE runs ADD COLUMN arithmetic TEXT NOT NULL DEFAULT 'candle-0.11'";
+/// Form 2 knew no constraints.
+const FROM_2: &str = "ALTER TABLE runs ADD COLUMN constrained_by TEXT";
 
 /// What the store could not do.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +123,8 @@ pub struct StoredRun {
     pub start: GeneratorState,
     /// The model it belongs to.
     pub model: Identity,
+    /// What its text must fit.
+    pub constraint: Option<Kept>,
     /// The tokens emitted after the start.
     pub tokens: Vec<u32>,
 }
@@ -208,8 +214,10 @@ impl Store {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
-            1 => {
-                transaction.execute_batch(FROM_1)?;
+            1..SCHEMA_VERSION => {
+                for change in &[FROM_1, FROM_2][usize::try_from(version - 1).unwrap_or_default()..] {
+                    transaction.execute_batch(change)?;
+                }
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}
@@ -249,6 +257,7 @@ impl Store {
         start: &GeneratorState,
         length: u32,
         model: &Identity,
+        constraint: Option<&Kept>,
         needed: u64,
         room: Room,
     ) -> Result<Admission, StoreError> {
@@ -260,8 +269,8 @@ impl Store {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let id: String = transaction.query_row(
             "INSERT INTO runs (id, created_ms, status, length, start, model_name, model_sha256, arithmetic, tokenizer_sha256,
-                               vocab, reserved_bytes)
-             VALUES (lower(hex(randomblob(16))), ?1, 'running', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id",
+                               vocab, reserved_bytes, constrained_by)
+             VALUES (lower(hex(randomblob(16))), ?1, 'running', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING id",
             params![
                 i64::try_from(created).unwrap_or(i64::MAX),
                 length,
@@ -271,7 +280,8 @@ impl Store {
                 model.arithmetic,
                 model.tokenizer_sha256,
                 model.vocab,
-                signed(needed)
+                signed(needed),
+                constraint.map(Kept::to_json)
             ],
             |row| row.get(0),
         )?;
@@ -313,7 +323,7 @@ impl Store {
         let run = transaction
             .query_row(
                 "SELECT id, status, reason, length, start, model_name, model_sha256, arithmetic,
-                        tokenizer_sha256, vocab
+                        tokenizer_sha256, vocab, constrained_by
                  FROM runs WHERE id = ?1",
                 [id],
                 stored_run,
@@ -434,6 +444,11 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<Result<StoredRun, StoreError>> 
     let status: String = row.get(1)?;
     let start: String = row.get(4)?;
     let start = GeneratorState::from_json(&start).map_err(|error| StoreError::Damaged(format!("run {id}: {error}")));
+    let constraint: Option<String> = row.get(10)?;
+    let constraint = constraint
+        .map(|text| Kept::from_json(&text))
+        .transpose()
+        .map_err(|error| StoreError::Damaged(format!("run {id}: its constraint: {error}")));
     Ok(Status::from_name(&status).and_then(|status| {
         Ok(StoredRun {
             id,
@@ -448,6 +463,7 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<Result<StoredRun, StoreError>> 
                 tokenizer_sha256: row.get(8)?,
                 vocab: row.get(9)?,
             },
+            constraint: constraint?,
             tokens: Vec::new(),
         })
     }))

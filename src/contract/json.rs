@@ -228,6 +228,12 @@ impl Object {
         self.entries.iter().any(|(key, _)| key == name)
     }
 
+    /// The fields nobody took, in their order and with repeated keys, for a value whose form is somebody else's.
+    #[must_use]
+    pub fn into_entries(self) -> Vec<(String, Field)> {
+        self.entries
+    }
+
     /// Takes an object.
     ///
     /// # Errors

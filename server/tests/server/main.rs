@@ -1,6 +1,7 @@
 //! The server as it is run: a child process, spoken to over HTTP, killed and started again.
 
 mod api;
+mod constraint;
 mod limits;
 mod llama;
 mod processors;

@@ -138,7 +138,10 @@ fn another_arithmetic_does_not_go_on_with_a_run_of_the_same_file() {
     let data = tempdir().unwrap();
     let id = interrupted(data.path());
     // As an earlier release left it, which did not yet say what had computed the logits.
-    change(data.path(), "ALTER TABLE runs DROP COLUMN arithmetic; PRAGMA user_version = 1");
+    change(
+        data.path(),
+        "ALTER TABLE runs DROP COLUMN arithmetic; ALTER TABLE runs DROP COLUMN constrained_by; PRAGMA user_version = 1",
+    );
     let server = Server::tiny(data.path(), &[]);
     let run = server.run(&id);
     assert_eq!((&run["status"], &run["reason"]), (&json!("failed"), &json!("model_mismatch")));
@@ -149,6 +152,17 @@ fn another_arithmetic_does_not_go_on_with_a_run_of_the_same_file() {
     drop(server);
     change(data.path(), "UPDATE runs SET arithmetic = 'tiny-2'");
     assert_eq!(Server::tiny(data.path(), &[]).written(&id), whole);
+}
+
+#[test]
+fn a_run_of_a_release_before_constraints_goes_on() {
+    let whole = uninterrupted();
+    let data = tempdir().unwrap();
+    let id = interrupted(data.path());
+    change(data.path(), "ALTER TABLE runs DROP COLUMN constrained_by; PRAGMA user_version = 2");
+    let server = Server::tiny(data.path(), &[]);
+    assert_eq!(server.written(&id), whole);
+    assert_eq!(server.run(&id)["constraint"], json!(null));
 }
 
 #[test]
