@@ -142,8 +142,18 @@ pub(crate) fn distribution_in_stages<L: Logit>(
         seen(Stage::Greedy, &one);
         return Ok(one);
     }
-    let (ids, probabilities) = candidates(&row, settings.top_k());
-    let mut kept = Distribution { ids, probabilities };
+    let (ids, logits) = candidates(&row, settings.top_k());
+    Ok(among(ids, logits, settings, &mut seen))
+}
+
+/// Steps 3 to 6 for these candidates: ids ascending, one logit each; at least one.
+pub(super) fn among(
+    ids: Vec<u32>,
+    logits: Vec<f64>,
+    settings: &Settings,
+    seen: &mut dyn FnMut(Stage, &Distribution),
+) -> Distribution {
+    let mut kept = Distribution { ids, probabilities: logits };
     seen(Stage::TopK, &kept);
     weigh(&mut kept.probabilities, settings.temperature());
     normalize(&mut kept.probabilities);
@@ -153,7 +163,7 @@ pub(crate) fn distribution_in_stages<L: Logit>(
     }
     normalize(&mut kept.probabilities);
     seen(Stage::TopP, &kept);
-    Ok(kept)
+    kept
 }
 
 /// Step 2: the allowed tokens, or the first k of them by (logit high first, id low first); ids ascending.
@@ -161,7 +171,7 @@ fn candidates<L: Logit>(row: &Row<L>, top_k: u32) -> (Vec<u32>, Vec<f64>) {
     if top_k == 0 || top_k >= row.allowed() {
         return row.iter().unzip();
     }
-    best(row, top_k).into_iter().unzip()
+    best(row.iter(), top_k).into_iter().unzip()
 }
 
 /// The ids of the first k allowed tokens by (logit high first, id low first), ascending.
@@ -169,17 +179,17 @@ pub(crate) fn best_of<L: Logit>(row: &Row<L>, k: u32) -> Vec<u32> {
     if k >= row.allowed() {
         return row.iter().map(|(id, _)| id).collect();
     }
-    best(row, k).into_iter().map(|(id, _)| id).collect()
+    best(row.iter(), k).into_iter().map(|(id, _)| id).collect()
 }
 
-/// The first k < V tokens by (logit high first, id low first), with their logits; ids ascending.
-fn best<L: Logit>(row: &Row<L>, top_k: u32) -> Vec<(u32, f64)> {
+/// The first k of these tokens by (logit high first, id low first), with their logits; ids ascending, here and there.
+pub(super) fn best(tokens: impl Iterator<Item = (u32, f64)>, top_k: u32) -> Vec<(u32, f64)> {
     let k = top_k as usize;
     let mut pool: Vec<(u32, f64)> = Vec::with_capacity(k + POOL);
     let by_rank = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
     // What is not above the k-th best so far cannot enter: its id is higher than those it ties with.
     let mut threshold = f64::NEG_INFINITY;
-    for (id, logit) in row.iter() {
+    for (id, logit) in tokens {
         if logit > threshold {
             pool.push((id, logit));
             if pool.len() == k + POOL {

@@ -9,29 +9,60 @@ mod sealed {
 }
 
 /// A logit: `f32` or `f64`. `f32` widens exactly.
-pub trait Logit: Copy + sealed::Sealed {
-    /// The same number as `f64`.
-    fn widen(self) -> f64;
+pub trait Logit: Copy + PartialOrd + sealed::Sealed {
     /// −∞.
     const BANNED: Self;
+    /// +∞.
+    #[doc(hidden)]
+    const INFINITE: Self;
+    /// The same number as `f64`.
+    fn widen(self) -> f64;
+    /// The nearest finite number of this type.
+    #[doc(hidden)]
+    fn narrow(value: f64) -> Self;
+    /// self − other, within two roundings of `f32`.
+    #[doc(hidden)]
+    fn less(self, other: Self) -> f32;
 }
 
 impl Logit for f32 {
+    const BANNED: Self = f32::NEG_INFINITY;
+    const INFINITE: Self = f32::INFINITY;
+
     #[inline]
     fn widen(self) -> f64 {
         f64::from(self)
     }
 
-    const BANNED: Self = f32::NEG_INFINITY;
+    #[inline]
+    fn narrow(value: f64) -> Self {
+        value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
+    }
+
+    #[inline]
+    fn less(self, other: Self) -> f32 {
+        self - other
+    }
 }
 
 impl Logit for f64 {
+    const BANNED: Self = f64::NEG_INFINITY;
+    const INFINITE: Self = f64::INFINITY;
+
     #[inline]
     fn widen(self) -> f64 {
         self
     }
 
-    const BANNED: Self = f64::NEG_INFINITY;
+    #[inline]
+    fn narrow(value: f64) -> Self {
+        value.clamp(f64::MIN, f64::MAX)
+    }
+
+    #[inline]
+    fn less(self, other: Self) -> f32 {
+        (self - other) as f32
+    }
 }
 
 /// A row in which every logit is finite or −∞, at least one is finite, and every id fits in a `u32`.

@@ -4,6 +4,8 @@ pub mod constraint;
 pub mod distribution;
 pub mod error;
 pub mod exp;
+#[doc(hidden)]
+pub mod fast;
 pub mod ln;
 pub mod logits;
 pub mod mosaic;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::distribution::distribution;
 use super::error::{Refusal, SampleError};
-use super::logits::{Logit, Row};
+use super::fast;
+use super::logits::Logit;
 use super::settings::Settings;
 
 /// Chooses one token as the contract says.
@@ -40,10 +40,7 @@ pub fn sample<L: Logit>(logits: &[L], settings: &Settings, u: f64) -> Result<u32
     if !(0.0..1.0).contains(&u) {
         return Err(SampleError::Uniform(u.into()));
     }
-    if settings.is_greedy() {
-        return Ok(Row::new(logits)?.best());
-    }
-    Ok(distribution(logits, settings)?.walk(u))
+    Ok(fast::sample_by(fast::Path::best(), logits, settings, u)?.0)
 }
 
 /// Why a batch as a whole was refused: its parts do not fit together.

@@ -1,0 +1,319 @@
+//! The contract's token without the contract's arithmetic: weights are computed approximately, in vectors and in any
+//! order, and a bound on the error decides. Where a decision does not clear the bound, the next, more exact level is asked;
+//! the last level is the contract itself.
+//!
+//! **Levels.** *Coarse* computes block sums in f32, *fine* in f64. A level computes the sum P̃ of all weights, block by
+//! block; where top-p is on, the place of the cut; then the block of the running sums in which u·P̃ falls, and the token
+//! in it. Weights of single tokens are always fine. Greedy needs comparisons alone. Under top-k the k best are found
+//! by comparisons alone, and the contract's own steps run on those.
+//!
+//! **Errors.** ε = 2^-53, e = 2^-24; W_i the contract's weight, V the length of the row, B = ⌈V/64⌉.
+//!
+//! * y = (l − m)·c for (l − m)/T·log2 e. The subtraction is the contract's. Its division errs by ε, our product by ε, the
+//!   constant c by 2ε: |y|·4ε, times ln 2 in the weight, below 2^-44 for |y| ≤ 90. With the polynomial's 2^-40.23 + 2^-51,
+//!   the contract's rounding of W and the sum over a block (6 levels of a tree, 6ε): η = 2^-40.
+//! * Coarse, y errs by |y|·(3e + 5ε): two roundings of l − m (from f64; one from f32), the constant's and the product's
+//!   would make 4e in the worst case; times ln 2 below 2^-17.2 for |y| ≤ 40. The polynomial 2^-21.5, the tree 6e: η = 2^-17.
+//! * Weights below 2^-90 (coarse: 2^-40) count as errors of that size, and so do blocks that are skipped because their
+//!   highest weight is below 2^-90; subnormal weights and probabilities are among them. Together less than V·2^-88
+//!   (coarse: V·2^-55), against a sum of at least 1: `negligible`.
+//! * Our sums over blocks: B·ε. The contract's: S errs by V·ε at most, but cancels between q_i and r; p and q by one
+//!   rounding each, S2 and r by V·ε each.
+//!
+//! So the contract's r_j is P̃_j/P̃·(1 ± (2η + (2V + B + 72)·ε)) ± negligible, and the token is j where
+//! P̃_j·(1 − Δ) > u·P̃ + negligible and P̃_(j−1)·(1 + Δ) + negligible < u·P̃, with Δ = 2η + (2V + 2B + 512)·ε (1 in
+//! 1024 more, for products of errors and for the roundings of the two tests). Running sums never fall, so no other token
+//! needs to be looked at.
+//!
+//! **The cut of top-p** compares H/S with p, H the sum of the likeliest tokens up to one. S errs by V·ε, p by ε, the running
+//! sum by V·ε; ours over the list and its buckets by (V + B + 4096)·ε at most: Δ = 2η + (3V + 8192)·ε. The contract ranks
+//! by probability and id, and so does the fast path as long as different logits near the cut have different
+//! probabilities: with x = (l − m)/T as the contract computes it, x' − x ≥ 2^-48 makes W'/W ≥ 1 + 2^-49, from which four
+//! roundings take 2^-51, so that p' and p lie more than a unit in the last place apart. Further from the cut probabilities
+//! that coincide are on one side of it together.
+
+mod kernels;
+mod nucleus;
+
+pub use kernels::Vectors;
+use kernels::{BLOCK, Precision, Weighing};
+
+use std::cell::Cell;
+
+use super::distribution::{among, best, distribution};
+use super::error::{LogitsError, SampleError};
+use super::logits::{Logit, Row};
+use super::settings::Settings;
+use nucleus::Cut;
+
+/// Which code answers. No token depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// The steps of the contract, one by one.
+    Contract,
+    /// The fast path, and the contract where it cannot decide.
+    Fast(Vectors),
+}
+
+impl Path {
+    /// The fast path with the widest vectors of this processor.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::Fast(Vectors::best())
+    }
+
+    /// Every path this processor can take.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let fast = [Some(Vectors::Baseline), Vectors::avx2()];
+        [Self::Contract].into_iter().chain(fast.into_iter().flatten().map(Self::Fast)).collect()
+    }
+}
+
+/// Who gave the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// Comparisons alone, or these and the contract's steps on the k best.
+    Compared,
+    /// Block sums in f32.
+    Coarse,
+    /// Block sums in f64.
+    Fine,
+    /// The contract's steps.
+    Contract,
+}
+
+/// [`sample`](super::sample::sample) by a path of one's choice, and who decided.
+///
+/// # Errors
+/// Those of `sample`.
+pub fn sample_by<L: Logit>(
+    path: Path,
+    logits: &[L],
+    settings: &Settings,
+    u: f64,
+) -> Result<(u32, Decided), SampleError> {
+    if !(0.0..1.0).contains(&u) {
+        return Err(SampleError::Uniform(u.into()));
+    }
+    if let Path::Fast(vectors) = path {
+        // Taken out while in use: a panic or a call from within finds an empty one, never a borrowed one.
+        let mut scratch = SCRATCH.take();
+        let decided = scratch.decide(vectors, logits, settings, u);
+        SCRATCH.set(scratch);
+        if let Some(decided) = decided? {
+            return Ok(decided);
+        }
+    }
+    let token = if settings.is_greedy() { Row::new(logits)?.best() } else { distribution(logits, settings)?.walk(u) };
+    Ok((token, Decided::Contract))
+}
+
+thread_local! {
+    static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch::new()) };
+}
+
+/// Memory that is kept from one token to the next, one of these a thread: for a row of V logits V/4 bytes, and with top-p
+/// 32 bytes for each token near the cut (seldom more than V/16 of them).
+#[derive(Default)]
+struct Scratch {
+    /// The highest logit of each block.
+    maxima: Vec<f64>,
+    /// The sum of the kept weights of each block.
+    sums: Vec<f64>,
+    /// Tokens that were picked out, ids ascending: their ids, logits and weights.
+    ids: Vec<u32>,
+    logits: Vec<f64>,
+    weights: Vec<f64>,
+    /// Which of these are still in question.
+    open: Vec<u32>,
+}
+
+/// Where the sum of all weights is above this, a draw is decided coarsely too seldom to try.
+const MANY: f64 = 8192.0;
+
+/// How far a level may be off.
+struct Bound {
+    /// 2η, and the roundings of running sums: of the walk, and of the cut.
+    walk: f64,
+    cut: f64,
+    negligible: f64,
+}
+
+impl Bound {
+    fn new(precision: Precision, length: usize) -> Self {
+        const EPSILON: f64 = f64::EPSILON / 2.0;
+        let (eta, each) = match precision {
+            Precision::Fine => (f64::from_bits(0x3d70_0000_0000_0000), f64::from_bits(0x3a70_0000_0000_0000)),
+            Precision::Coarse => (f64::from_bits(0x3ee0_0000_0000_0000), f64::from_bits(0x3c80_0000_0000_0000)),
+        };
+        let (v, b) = (length as f64, length.div_ceil(BLOCK) as f64);
+        let more = 1.0 + 1.0 / 1024.0;
+        Self {
+            walk: (2.0 * eta + (2.0 * v + 2.0 * b + 512.0) * EPSILON) * more,
+            cut: (2.0 * eta + (3.0 * v + 8192.0) * EPSILON) * more,
+            negligible: v * each,
+        }
+    }
+
+    /// Whether `target` certainly lies above a sum.
+    fn above(&self, delta: f64, sum: f64, target: f64) -> bool {
+        sum + sum * delta + self.negligible < target
+    }
+
+    /// Whether `target` certainly lies below a sum.
+    fn below(&self, delta: f64, sum: f64, target: f64) -> bool {
+        sum - sum * delta > target + self.negligible
+    }
+}
+
+/// What the steps of a level share.
+struct Level<'a, L> {
+    vectors: Vectors,
+    row: &'a [L],
+    weighing: Weighing<L>,
+    temperature: f64,
+    precision: Precision,
+    bound: Bound,
+}
+
+impl Scratch {
+    const fn new() -> Self {
+        Self {
+            maxima: Vec::new(),
+            sums: Vec::new(),
+            ids: Vec::new(),
+            logits: Vec::new(),
+            weights: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// The token and who decided; `None` where the contract must.
+    fn decide<L: Logit>(
+        &mut self,
+        vectors: Vectors,
+        row: &[L],
+        settings: &Settings,
+        u: f64,
+    ) -> Result<Option<(u32, Decided)>, LogitsError> {
+        let clean = u32::try_from(row.len()).is_ok() && vectors.scan(row, &mut self.maxima);
+        let mut highest = f64::NEG_INFINITY;
+        for &maximum in &self.maxima {
+            highest = if maximum > highest { maximum } else { highest };
+        }
+        if !clean || highest == f64::NEG_INFINITY {
+            return Row::new(row).map(|_| None);
+        }
+        if settings.is_greedy() {
+            return Ok(self.first(row, highest).map(|token| (token, Decided::Compared)));
+        }
+        let k = settings.top_k() as usize;
+        if k > 0 && k < row.len() {
+            return Ok(Some((self.among_the_best(vectors, row, settings, u), Decided::Compared)));
+        }
+        let temperature = settings.temperature();
+        let scale = std::f64::consts::LOG2_E / temperature;
+        // 2^-60 to 2^60.
+        if !(8.673_617_379_884_035e-19..=1_152_921_504_606_846_976.0).contains(&scale) {
+            return Ok(None);
+        }
+        let weighing = Weighing { highest: L::narrow(highest), scale };
+        for precision in [Precision::Coarse, Precision::Fine] {
+            let bound = Bound::new(precision, row.len());
+            let level = Level { vectors, row, weighing, temperature, precision, bound };
+            if let Some(token) = self.attempt(&level, settings.top_p(), u) {
+                let decided = if precision == Precision::Coarse { Decided::Coarse } else { Decided::Fine };
+                return Ok(Some((token, decided)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The lowest id with the highest logit.
+    fn first<L: Logit>(&self, row: &[L], highest: f64) -> Option<u32> {
+        let block = self.maxima.iter().position(|maximum| *maximum == highest)?;
+        let within = row[block * BLOCK..].iter().position(|logit| logit.widen() == highest)?;
+        Some((block * BLOCK + within) as u32)
+    }
+
+    /// Top-k: the k-th highest maximum of a block is at or below the k-th highest logit, and few logits are above it.
+    fn among_the_best<L: Logit>(&mut self, vectors: Vectors, row: &[L], settings: &Settings, u: f64) -> u32 {
+        let k = settings.top_k();
+        self.sums.clear();
+        self.sums.extend_from_slice(&self.maxima);
+        // Where k is more than there are blocks, every allowed token.
+        let lowest = if k as usize <= self.sums.len() {
+            *self.sums.select_nth_unstable_by(k as usize - 1, |a, b| b.total_cmp(a)).1
+        } else {
+            f64::MIN
+        };
+        let lowest = L::narrow(lowest);
+        self.collect(vectors, row, lowest, L::INFINITE);
+        let tokens = self.ids.iter().copied().zip(self.logits.iter().copied());
+        let (ids, logits) = best(tokens, k).into_iter().unzip();
+        among(ids, logits, settings, &mut |_, _| ()).walk(u)
+    }
+
+    fn collect<L: Logit>(&mut self, vectors: Vectors, row: &[L], lowest: L, highest: L) {
+        self.ids.clear();
+        self.logits.clear();
+        vectors.collect(row, &self.maxima, lowest, highest, &mut self.ids, &mut self.logits);
+    }
+
+    /// One level, without top-k.
+    fn attempt<L: Logit>(&mut self, level: &Level<L>, top_p: f64, u: f64) -> Option<u32> {
+        let total = self.sum(level, L::BANNED);
+        if level.precision == Precision::Coarse && total > MANY {
+            return None;
+        }
+        if top_p == 1.0 {
+            return self.walk(level, &Cut::NONE, total, u);
+        }
+        let cut = self.cut(level, top_p, total)?;
+        let mut total = 0.0;
+        for sum in &self.sums {
+            total += sum;
+        }
+        self.walk(level, &cut, total, u)
+    }
+
+    /// The sum of the weights of logits above one, by block and together.
+    fn sum<L: Logit>(&mut self, level: &Level<L>, above: L) -> f64 {
+        let Level { vectors, row, weighing, precision, .. } = *level;
+        vectors.sum(precision, row, &self.maxima, weighing, above, &mut self.sums);
+        let mut total = 0.0;
+        for sum in &self.sums {
+            total += sum;
+        }
+        total
+    }
+
+    /// Step 7 over the kept tokens, whose weights by block are `sums` and together `total`.
+    fn walk<L: Logit>(&mut self, level: &Level<L>, cut: &Cut, total: f64, u: f64) -> Option<u32> {
+        let Level { vectors, row, weighing, bound, .. } = level;
+        let target = u * total;
+        let mut before = 0.0;
+        let block = self.sums.iter().position(|sum| {
+            let after = before + sum;
+            let found = after > target;
+            before = if found { before } else { after };
+            found
+        })?;
+        let start = block * BLOCK;
+        let logits = &row[start..row.len().min(start + BLOCK)];
+        vectors.weigh(logits, *weighing, &mut self.weights);
+        for (at, (logit, weight)) in logits.iter().zip(&self.weights).enumerate() {
+            let id = (start + at) as u32;
+            if cut.keeps(logit.widen(), id) {
+                let after = before + weight;
+                if after > target {
+                    let clear = bound.above(bound.walk, before, target) && bound.below(bound.walk, after, target);
+                    return clear.then_some(id);
+                }
+                before = after;
+            }
+        }
+        None
+    }
+}

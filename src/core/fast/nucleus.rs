@@ -1,0 +1,228 @@
+//! Where top-p cuts: found by sums over buckets of logits, never by sorting a row. Cost is linear in V.
+
+use super::kernels::{BLOCK, Weighing};
+use super::{Level, Logit, Scratch};
+
+/// The last token that is kept, by (logit high first, id low first).
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    logit: f64,
+    id: u32,
+}
+
+impl Cut {
+    /// Keeps every allowed token.
+    pub const NONE: Self = Self { logit: f64::MIN, id: u32::MAX };
+
+    /// Whether a token is kept.
+    pub fn keeps(&self, logit: f64, id: u32) -> bool {
+        logit > self.logit || logit == self.logit && id <= self.id
+    }
+}
+
+/// Buckets of logits.
+const BUCKETS: usize = 512;
+
+/// So few tokens are sorted.
+const FEW: usize = 48;
+
+/// About so many blocks are looked at for an estimate.
+const SAMPLE: usize = 64;
+
+/// The logits among which the cut is looked for.
+struct Bracket {
+    lowest: f64,
+    /// `None`: up to the highest.
+    highest: Option<f64>,
+}
+
+/// What came of looking for the cut in a bracket.
+enum Looked {
+    Outside,
+    /// It is there, but where exactly the bound does not say.
+    Unclear,
+    Found(Cut),
+}
+
+impl Scratch {
+    /// The cut of top-p below 1, for the sum of all weights `total`. Leaves the sums of the kept weights in `sums`.
+    pub(super) fn cut<L: Logit>(&mut self, level: &Level<L>, top_p: f64, total: f64) -> Option<Cut> {
+        let Weighing { highest, scale } = level.weighing;
+        let highest = highest.widen();
+        // Tokens below this share what is left over among V at most, and so cannot hold the cut.
+        let least = (1.0 - top_p) * total / level.row.len() as f64;
+        let range = (1.0 - floor_of_log2(least)) / scale;
+        let wide = Bracket { lowest: highest - range, highest: None };
+        let target = top_p * total;
+        if let Some(bracket) = self.estimate(level, range, total - target) {
+            match self.cut_within(level, &bracket, target) {
+                Looked::Outside => {}
+                Looked::Unclear => return None,
+                Looked::Found(cut) => return Some(cut),
+            }
+        }
+        match self.cut_within(level, &wide, target) {
+            Looked::Found(cut) => Some(cut),
+            Looked::Outside | Looked::Unclear => None,
+        }
+    }
+
+    /// Where many tokens are within `range` of the highest: a narrower bracket, guessed from a sample of the blocks, around
+    /// the logit below which weights sum up to `rest`.
+    fn estimate<L: Logit>(&mut self, level: &Level<L>, range: f64, rest: f64) -> Option<Bracket> {
+        let highest = level.weighing.highest.widen();
+        let blocks = self.maxima.len();
+        let likely = self.maxima.iter().filter(|maximum| **maximum >= highest - range).count();
+        if blocks < 4 * SAMPLE || likely * 2 < blocks {
+            return None;
+        }
+        let to_bucket = BUCKETS as f64 / range;
+        let mut buckets = [(0.0, 0.0); BUCKETS + 1];
+        let mut looked_at = 0.0;
+        for block in level.row.chunks(BLOCK).step_by(blocks / SAMPLE) {
+            level.vectors.weigh(block, level.weighing, &mut self.weights);
+            looked_at += block.len() as f64;
+            for (logit, weight) in block.iter().zip(&self.weights) {
+                let bucket = ((highest - logit.widen()) * to_bucket) as usize;
+                let (sum, count) = &mut buckets[if bucket < BUCKETS { bucket } else { BUCKETS }];
+                *sum += weight;
+                *count += 1.0;
+            }
+        }
+        if (looked_at - buckets[BUCKETS].1) * 16.0 < looked_at {
+            return None;
+        }
+        // The first bucket, from the last one up, at which so much is below.
+        let rest = rest * looked_at / level.row.len() as f64;
+        let reach = |rest: f64| {
+            let (mut sum, mut count) = (0.0, 0.0);
+            for (at, bucket) in buckets.iter().enumerate().rev() {
+                sum += bucket.0;
+                count += bucket.1;
+                if sum >= rest {
+                    return (at, count);
+                }
+            }
+            (0, count)
+        };
+        // Four deviations of a sum of so many, were they about alike.
+        let slack = 0.02 + 4.0 / reach(rest).1.sqrt();
+        let (first, last) = (reach(rest * (1.0 + slack)).0, reach(rest * (1.0 - slack)).0 + 1);
+        let logit = |bucket: usize| highest - bucket as f64 / to_bucket;
+        Some(Bracket { lowest: logit(last), highest: (first > 0).then(|| logit(first)) })
+    }
+
+    fn cut_within<L: Logit>(&mut self, level: &Level<L>, bracket: &Bracket, target: f64) -> Looked {
+        let lowest = L::narrow(bracket.lowest);
+        let mut above = 0.0;
+        match bracket.highest {
+            None => {
+                self.sums.clear();
+                self.sums.resize(self.maxima.len(), 0.0);
+                self.collect(level.vectors, level.row, lowest, L::INFINITE);
+            }
+            Some(highest) => {
+                // Not worth a pass over the row where the tokens around the cut are lighter than the error.
+                let power = (highest - level.weighing.highest.widen()) * level.weighing.scale;
+                if power < floor_of_log2(level.bound.cut * target) {
+                    return Looked::Unclear;
+                }
+                let highest = L::narrow(highest);
+                above = self.sum(level, highest);
+                self.collect(level.vectors, level.row, lowest, highest);
+            }
+        }
+        let weighing = Weighing { highest: level.weighing.highest.widen(), scale: level.weighing.scale };
+        level.vectors.weigh(&self.logits, weighing, &mut self.weights);
+        if above > target {
+            return Looked::Outside;
+        }
+        let Some((at, before)) = self.reach(target, above) else { return Looked::Outside };
+
+        // The cut is where the sums say, whatever the errors; the first token of all is kept even if none is needed.
+        let (bound, delta) = (&level.bound, level.bound.cut);
+        let clear = before == 0.0 || bound.above(delta, before, target);
+        if !(clear && bound.below(delta, before + self.weights[at], target)) {
+            return Looked::Unclear;
+        }
+        // And the neighbours of its logit have other probabilities.
+        let cut = Cut { logit: self.logits[at], id: self.ids[at] };
+        let (mut next, mut previous) =
+            (lowest.widen(), bracket.highest.map_or(f64::INFINITY, |l| L::narrow(l).widen()));
+        for &logit in &self.logits {
+            next = if logit < cut.logit && logit > next { logit } else { next };
+            previous = if logit > cut.logit && logit < previous { logit } else { previous };
+        }
+        let x = |logit: f64| (logit - weighing.highest) / level.temperature;
+        // 2^-48.
+        const GAP: f64 = f64::EPSILON * 16.0;
+        if !(x(cut.logit) > -600.0 && x(cut.logit) - x(next) >= GAP && x(previous) - x(cut.logit) >= GAP) {
+            return Looked::Unclear;
+        }
+        for ((&id, &logit), weight) in self.ids.iter().zip(&self.logits).zip(&self.weights) {
+            if cut.keeps(logit, id) {
+                self.sums[id as usize / BLOCK] += weight;
+            }
+        }
+        Looked::Found(cut)
+    }
+
+    /// The first of the picked tokens, by (logit high first, id low first), at which the sum of their weights and `above`
+    /// reaches `target`, and the sum before it.
+    fn reach(&mut self, target: f64, above: f64) -> Option<(usize, f64)> {
+        let Self { ids, logits, weights, open, .. } = self;
+        let logit = |at: u32| logits[at as usize];
+        let mut before = above;
+        open.clear();
+        open.extend(0..ids.len() as u32);
+        // Each round leaves a 512th of the range; logits clustered on purpose could need more, and are the contract's.
+        for _ in 0..8 {
+            if open.len() <= FEW {
+                open.sort_unstable_by(|&a, &b| logit(b).total_cmp(&logit(a)).then(a.cmp(&b)));
+                for &at in &*open {
+                    let after = before + weights[at as usize];
+                    if after >= target {
+                        return Some((at as usize, before));
+                    }
+                    before = after;
+                }
+                return None;
+            }
+            let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
+            for &at in &*open {
+                let logit = logit(at);
+                lowest = if logit < lowest { logit } else { lowest };
+                highest = if logit > highest { logit } else { highest };
+            }
+            if lowest == highest {
+                let weight = weights[open[0] as usize];
+                let passed = ((target - before) / weight) as usize;
+                return open.get(passed).map(|&at| (at as usize, before + passed as f64 * weight));
+            }
+            let to_bucket = (BUCKETS - 1) as f64 / (highest - lowest);
+            let bucket = |at: u32| {
+                let bucket = ((highest - logit(at)) * to_bucket) as usize;
+                if bucket < BUCKETS { bucket } else { BUCKETS - 1 }
+            };
+            let mut sums = [0.0; BUCKETS];
+            for &at in &*open {
+                sums[bucket(at)] += weights[at as usize];
+            }
+            let found = sums.iter().position(|sum| {
+                let after = before + sum;
+                let found = after >= target;
+                before = if found { before } else { after };
+                found
+            })?;
+            open.retain(|&at| bucket(at) == found);
+        }
+        None
+    }
+}
+
+/// A number at or below log2 x, off by less than 0.09; x normal and positive.
+fn floor_of_log2(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    ((bits >> 52 & 0x7ff) as f64 - 1023.0) + (mantissa - 1.0)
+}
