@@ -184,27 +184,37 @@ pub(crate) fn best_of<L: Logit>(row: &Row<L>, k: u32) -> Vec<u32> {
 
 /// The first k of these tokens by (logit high first, id low first), with their logits; ids ascending, here and there.
 pub(super) fn best(tokens: impl Iterator<Item = (u32, f64)>, top_k: u32) -> Vec<(u32, f64)> {
-    let k = top_k as usize;
-    let mut pool: Vec<(u32, f64)> = Vec::with_capacity(k + POOL);
-    let by_rank = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-    // What is not above the k-th best so far cannot enter: its id is higher than those it ties with.
-    let mut threshold = f64::NEG_INFINITY;
+    let mut pool = Pool { k: top_k as usize, tokens: Vec::new(), threshold: f64::NEG_INFINITY };
     for (id, logit) in tokens {
-        if logit > threshold {
-            pool.push((id, logit));
-            if pool.len() == k + POOL {
-                pool.select_nth_unstable_by(k - 1, by_rank);
-                pool.truncate(k);
-                threshold = pool[k - 1].1;
+        if logit > pool.threshold {
+            pool.tokens.push((id, logit));
+            if pool.tokens.len() == pool.k + POOL {
+                pool.cut();
             }
         }
     }
-    if pool.len() > k {
-        pool.select_nth_unstable_by(k - 1, by_rank);
-        pool.truncate(k);
+    pool.cut();
+    pool.tokens.sort_unstable_by_key(|&(id, _)| id);
+    pool.tokens
+}
+
+/// The k best tokens so far, and newcomers.
+struct Pool {
+    k: usize,
+    tokens: Vec<(u32, f64)>,
+    /// What is not above the k-th best cannot enter: its id is higher than those it ties with.
+    threshold: f64,
+}
+
+impl Pool {
+    fn cut(&mut self) {
+        if self.tokens.len() > self.k {
+            let by_rank = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+            self.tokens.select_nth_unstable_by(self.k - 1, by_rank);
+            self.tokens.truncate(self.k);
+            self.threshold = self.tokens[self.k - 1].1;
+        }
     }
-    pool.sort_unstable_by_key(|&(id, _)| id);
-    pool
 }
 
 /// How many newcomers the pool of the k best takes before it is cut back to k.
@@ -243,32 +253,61 @@ fn keep_nucleus(distribution: &mut Distribution, top_p: f64) {
 }
 
 /// The places, ascending, of the first probabilities by (high first, low place first) up to the one at which their
-/// running sum reaches `top_p`; all where none does. Orders only as much as that takes: a block of the likeliest, then the
-/// next, each twice as large.
+/// running sum reaches `top_p`; all where none does. Orders only as much as that takes, in time linear in their number.
 pub(crate) fn nucleus(probabilities: &[f64], top_p: f64) -> Vec<u32> {
     // Bits of non-negative doubles are ordered as the doubles are; the complement puts the likeliest first.
-    let mut ranked: Vec<(u64, u32)> = (0u32..).zip(probabilities).map(|(at, p)| (!p.to_bits(), at)).collect();
-    let (mut sum, mut ordered, mut block) = (0.0, 0, 64);
-    let kept = 'kept: loop {
-        let rest = &mut ranked[ordered..];
-        if rest.is_empty() {
-            break ordered;
+    let ranks = || (0u32..).zip(probabilities).map(|(at, p)| (!p.to_bits(), at));
+    let mut ranked: Vec<(u64, u32)> = ranks().collect();
+    let mut spare = ranked.clone();
+    let last = reach(&mut ranked, &mut spare, &mut 0.0, top_p).unwrap_or((u64::MAX, u32::MAX));
+    ranks().filter(|rank| *rank <= last).map(|(_, at)| at).collect()
+}
+
+/// Adds probabilities to `sum` by rank until it is ≥ `top_p`; the rank at which it is.
+///
+/// A radix sort from the highest bits in which the ranks differ, 8 at a time, that goes into one part after the other and
+/// leaves the rest as it is. `ranked` is ordered by place where probabilities are equal; `spare` is at least as long.
+fn reach(ranked: &mut [(u64, u32)], spare: &mut [(u64, u32)], sum: &mut f64, top_p: f64) -> Option<(u64, u32)> {
+    const FEW: usize = 32;
+    let (mut all, mut any) = (u64::MAX, 0);
+    for (bits, _) in &*ranked {
+        all &= bits;
+        any |= bits;
+    }
+    if ranked.len() <= FEW || all == any {
+        if all != any {
+            ranked.sort_unstable();
         }
-        let length = block.min(rest.len());
-        if length < rest.len() {
-            rest.select_nth_unstable(length - 1);
+        return ranked.iter().copied().find(|(bits, _)| {
+            *sum += f64::from_bits(!bits);
+            *sum >= top_p
+        });
+    }
+    let shift = (u64::BITS - (all ^ any).leading_zeros()).saturating_sub(8);
+    let digit = |bits: u64| (bits >> shift & 255) as usize;
+    let mut ends = [0; 256];
+    for (bits, _) in &*ranked {
+        ends[digit(*bits)] += 1;
+    }
+    let mut end = 0;
+    for count in &mut ends {
+        (*count, end) = (end, end + *count);
+    }
+    // Each starts as the start of its part, and has become its end when all are in place.
+    for one in &*ranked {
+        let place = &mut ends[digit(one.0)];
+        spare[*place] = *one;
+        *place += 1;
+    }
+    ranked.copy_from_slice(&spare[..ranked.len()]);
+    let mut start = 0;
+    for end in ends {
+        if start < end
+            && let Some(last) = reach(&mut ranked[start..end], spare, sum, top_p)
+        {
+            return Some(last);
         }
-        rest[..length].sort_unstable();
-        for (at, &(bits, _)) in rest[..length].iter().enumerate() {
-            sum += f64::from_bits(!bits);
-            if sum >= top_p {
-                break 'kept ordered + at + 1;
-            }
-        }
-        ordered += length;
-        block *= 2;
-    };
-    let mut kept: Vec<u32> = ranked[..kept].iter().map(|&(_, at)| at).collect();
-    kept.sort_unstable();
-    kept
+        start = end;
+    }
+    None
 }

@@ -1,4 +1,5 @@
 //! The fast path against the contract: kinds of rows, and the contract's answers to any number of draws from one row.
+#![allow(dead_code, reason = "each of those who include it uses a part")]
 
 use quillmate_sampler::core::fast::{Decided, Path, sample_by};
 use quillmate_sampler::{Logit, Settings, distribution, draw, uniform};

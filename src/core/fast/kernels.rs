@@ -99,6 +99,10 @@ kernels! {
 mod body {
     use super::{BLOCK, COARSE_FLOOR, FLOOR, Logit, NEGLIGIBLE, Precision, Weighing};
 
+    /// Lanes of a block are combined for so many blocks at a time: mixed into the loop over a block, that spoils its vectors.
+    const LATER: usize = 16;
+    const LANES: usize = 8;
+
     /// A block of the row; the last one is filled up with banned tokens, in `filled`.
     #[inline(always)]
     fn block<'a, L: Logit>(row: &'a [L], at: usize, filled: &'a mut [L; BLOCK]) -> &'a [L; BLOCK] {
@@ -117,9 +121,6 @@ mod body {
     pub fn scan<L: Logit>(row: &[L], maxima: &mut Vec<f64>) -> bool {
         maxima.clear();
         maxima.resize(row.len().div_ceil(BLOCK), f64::NEG_INFINITY);
-        // Maxima across lanes are left for later: mixed into the loop over a block, they spoil its vectors.
-        const LANES: usize = 8;
-        const LATER: usize = 16;
         let mut filled = [L::BANNED; BLOCK];
         let mut good = [!0u32; LANES];
         for (group, maxima) in maxima.chunks_mut(LATER).enumerate() {
@@ -159,46 +160,54 @@ mod body {
     ) {
         let Weighing { highest, scale } = weighing;
         let (wide, narrow) = (highest.widen(), scale as f32);
+        let counts = |maximum: f64| maximum > above.widen() && (maximum - wide) * scale > NEGLIGIBLE;
         let mut filled = [L::BANNED; BLOCK];
         sums.clear();
         sums.resize(maxima.len(), 0.0);
-        let blocks = sums
-            .iter_mut()
-            .zip(maxima)
-            .enumerate()
-            .filter(|(_, (_, maximum))| **maximum > above.widen() && (**maximum - wide) * scale > NEGLIGIBLE);
         match precision {
             Precision::Fine => {
-                for (at, (sum, _)) in blocks {
-                    let mut weights = [0.0; BLOCK];
-                    for (weight, &logit) in weights.iter_mut().zip(block(row, at, &mut filled)) {
-                        let power = power_of_2((logit.widen() - wide) * scale);
-                        *weight = if logit > above { power } else { 0.0 };
+                for (at, (sum, maximum)) in sums.iter_mut().zip(maxima).enumerate() {
+                    if counts(*maximum) {
+                        let mut weights = [0.0; BLOCK];
+                        for (weight, &logit) in weights.iter_mut().zip(block(row, at, &mut filled)) {
+                            let power = power_of_2((logit.widen() - wide) * scale);
+                            *weight = if logit > above { power } else { 0.0 };
+                        }
+                        *sum = halve(&mut weights);
                     }
-                    *sum = tree(&mut weights, |a, b| a + b);
                 }
             }
             Precision::Coarse => {
-                for (at, (sum, _)) in blocks {
-                    let mut weights = [0.0; BLOCK];
-                    for (weight, &logit) in weights.iter_mut().zip(block(row, at, &mut filled)) {
-                        let power = coarse_power_of_2(logit.less(highest) * narrow);
-                        *weight = if logit > above { power } else { 0.0 };
+                for (group, (sums, maxima)) in sums.chunks_mut(LATER).zip(maxima.chunks(LATER)).enumerate() {
+                    let mut lanes = [[0.0; LANES]; LATER];
+                    for (at, (lanes, maximum)) in lanes.iter_mut().zip(maxima).enumerate() {
+                        if counts(*maximum) {
+                            let mut sum = [0.0; LANES];
+                            for logits in block(row, group * LATER + at, &mut filled).as_chunks::<LANES>().0 {
+                                for lane in 0..LANES {
+                                    let power = coarse_power_of_2(logits[lane].less(highest) * narrow);
+                                    sum[lane] += if logits[lane] > above { power } else { 0.0 };
+                                }
+                            }
+                            *lanes = sum;
+                        }
                     }
-                    *sum = f64::from(tree(&mut weights, |a, b| a + b));
+                    for (sum, [a, b, c, d, e, f, g, h]) in sums.iter_mut().zip(lanes) {
+                        *sum = f64::from(((a + b) + (c + d)) + ((e + f) + (g + h)));
+                    }
                 }
             }
         }
     }
 
-    /// Combines the halves of what is left until one is left.
+    /// The sum of 64, halves upon halves.
     #[inline(always)]
-    fn tree<T: Copy, const N: usize>(numbers: &mut [T; N], combine: impl Fn(T, T) -> T) -> T {
-        let mut length = N;
+    fn halve(numbers: &mut [f64; BLOCK]) -> f64 {
+        let mut length = BLOCK;
         while length > 1 {
             length /= 2;
             for at in 0..length {
-                numbers[at] = combine(numbers[at], numbers[at + length]);
+                numbers[at] += numbers[at + length];
             }
         }
         numbers[0]
@@ -283,5 +292,52 @@ mod body {
             p = p * f + coefficient;
         }
         f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::exp::exp;
+    use super::{Precision, Vectors, Weighing};
+
+    /// The largest relative error over arguments of the weights that count, as a power of 2.
+    fn largest_error(lowest: f64, count: u32, weight: impl Fn(f32, f32) -> f64) -> f64 {
+        let mut largest = 0.0;
+        for at in 0..count {
+            let highest = 0.001 * (at % 40_000) as f32;
+            let logit = highest + (lowest * f64::from(at) / f64::from(count)) as f32;
+            let exact = exp((f64::from(logit) - f64::from(highest)) / 0.8);
+            let error = (weight(logit, highest) / exact - 1.0).abs();
+            largest = if error > largest { error } else { largest };
+        }
+        largest
+    }
+
+    fn weighing(highest: f32) -> Weighing<f32> {
+        Weighing { highest, scale: std::f64::consts::LOG2_E / 0.8 }
+    }
+
+    #[test]
+    fn weights_are_within_the_bound_and_near_it() {
+        let fine = largest_error(-49.0, 1_000_000, |logit, highest| {
+            let mut weights = Vec::new();
+            Vectors::best().weigh(&[logit], weighing(highest), &mut weights);
+            weights[0]
+        });
+        // 2^-40, and within a factor of 2 of it.
+        assert!((4.5e-13..9.1e-13).contains(&fine), "{fine:e}");
+        let sum = |precision| {
+            move |logit: f32, highest: f32| {
+                let mut sums = Vec::new();
+                let banned = f32::NEG_INFINITY;
+                Vectors::best().sum(precision, &[logit], &[f64::from(logit)], weighing(highest), banned, &mut sums);
+                sums[0]
+            }
+        };
+        let fine = largest_error(-49.0, 200_000, sum(Precision::Fine));
+        assert!((4.5e-13..9.1e-13).contains(&fine), "{fine:e}");
+        // 2^-17, and within a factor of 8 of it; to 2^-40.
+        let coarse = largest_error(-22.0, 200_000, sum(Precision::Coarse));
+        assert!((9.5e-7..7.6e-6).contains(&coarse), "{coarse:e}");
     }
 }

@@ -240,14 +240,12 @@ impl Scratch {
     /// Top-k: the k-th highest maximum of a block is at or below the k-th highest logit, and few logits are above it.
     fn among_the_best<L: Logit>(&mut self, vectors: Vectors, row: &[L], settings: &Settings, u: f64) -> u32 {
         let k = settings.top_k();
-        self.sums.clear();
-        self.sums.extend_from_slice(&self.maxima);
-        // Where k is more than there are blocks, every allowed token.
-        let lowest = if k as usize <= self.sums.len() {
-            *self.sums.select_nth_unstable_by(k as usize - 1, |a, b| b.total_cmp(a)).1
-        } else {
-            f64::MIN
-        };
+        let blocks = best((0u32..).zip(self.maxima.iter().copied()), k);
+        // Where fewer blocks than k allow a token, every allowed token.
+        let mut lowest = if blocks.len() < k as usize { f64::MIN } else { f64::INFINITY };
+        for (_, maximum) in blocks {
+            lowest = if maximum < lowest { maximum } else { lowest };
+        }
         let lowest = L::narrow(lowest);
         self.collect(vectors, row, lowest, L::INFINITE);
         let tokens = self.ids.iter().copied().zip(self.logits.iter().copied());

@@ -23,8 +23,8 @@ impl Cut {
 /// Buckets of logits.
 const BUCKETS: usize = 512;
 
-/// So few tokens are sorted.
-const FEW: usize = 48;
+/// So few tokens are taken one by one.
+const FEW: usize = 32;
 
 /// About so many blocks are looked at for an estimate.
 const SAMPLE: usize = 64;
@@ -178,11 +178,16 @@ impl Scratch {
         // Each round leaves a 512th of the range; logits clustered on purpose could need more, and are the contract's.
         for _ in 0..8 {
             if open.len() <= FEW {
-                open.sort_unstable_by(|&a, &b| logit(b).total_cmp(&logit(a)).then(a.cmp(&b)));
-                for &at in &*open {
-                    let after = before + weights[at as usize];
+                // Ids ascend: the first of the highest comes first.
+                while !open.is_empty() {
+                    let mut first = 0;
+                    for (place, &at) in open.iter().enumerate() {
+                        first = if logit(at) > logit(open[first]) { place } else { first };
+                    }
+                    let at = open.remove(first) as usize;
+                    let after = before + weights[at];
                     if after >= target {
-                        return Some((at as usize, before));
+                        return Some((at, before));
                     }
                     before = after;
                 }
