@@ -13,8 +13,10 @@ test:
 pkg:
 	@scripts/build-pkg pkg
 
+# Ten million draws of the fast path against the contract, then the times of both.
 bench:
-	cargo bench
+	cargo bench --bench differential
+	cargo bench --features parallel --bench sampler
 
 # Two settings compared on sixty prompts: A and B, JSON or files of it. OUT and SCHEMA are honoured.
 evaluate:
