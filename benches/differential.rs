@@ -45,9 +45,9 @@ fn main() -> Result<(), SettingsError> {
     };
     // Most draws from short rows: they are cheap, and no less sharp.
     for (name, rows) in real_rows() {
-        several(name, &rows, millions * if rows[0].len() < 1000 { 5e5 } else { 1e5 });
+        several(name, &rows, millions * if rows[0].len() < 1000 { 3e5 } else { 6e4 });
     }
-    for (length, share) in [(1000, 7e5), (10_000, 1e5), (128_256, 1e4)] {
+    for (length, share) in [(1000, 4.5e5), (10_000, 6e4), (128_256, 1e4)] {
         for kind in KINDS {
             let rows: Vec<_> = (0..4).map(|seed| row(kind, seed, length)).collect();
             several(&format!("{kind}, V {length}"), &rows, millions * share / KINDS.len() as f64);

@@ -188,7 +188,7 @@ pub(super) fn best(tokens: impl Iterator<Item = (u32, f64)>, top_k: u32) -> Vec<
     for (id, logit) in tokens {
         if logit > pool.threshold {
             pool.tokens.push((id, logit));
-            if pool.tokens.len() == pool.k + POOL {
+            if pool.tokens.len() / 2 > pool.k + POOL {
                 pool.cut();
             }
         }
@@ -217,8 +217,8 @@ impl Pool {
     }
 }
 
-/// How many newcomers the pool of the k best takes before it is cut back to k.
-const POOL: usize = 1024;
+/// The pool of the k best is cut back to k when it holds more than twice k and this.
+const POOL: usize = 32;
 
 /// Step 3: logits to weights, w_i = exp((l_i − m) / temperature) with m the highest.
 fn weigh(logits: &mut [f64], temperature: f64) {

@@ -9,25 +9,38 @@ mod sealed {
 }
 
 /// A logit: `f32` or `f64`. `f32` widens exactly.
-pub trait Logit: Copy + PartialOrd + sealed::Sealed {
-    /// −∞.
-    const BANNED: Self;
-    /// +∞.
-    #[doc(hidden)]
-    const INFINITE: Self;
+pub trait Logit: Copy + sealed::Sealed {
     /// The same number as `f64`.
     fn widen(self) -> f64;
-    /// The nearest finite number of this type.
+    /// −∞.
+    const BANNED: Self;
+    /// The numbers, with their type known when the program runs.
     #[doc(hidden)]
-    fn narrow(value: f64) -> Self;
-    /// self − other, within two roundings of `f32`.
-    #[doc(hidden)]
-    fn less(self, other: Self) -> f32;
+    fn numbers(logits: &[Self]) -> Numbers<'_>;
+}
+
+/// Logits of either type.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Numbers<'a> {
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+}
+
+impl Numbers<'_> {
+    /// How many there are.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(logits) => logits.len(),
+            Self::F64(logits) => logits.len(),
+        }
+    }
 }
 
 impl Logit for f32 {
     const BANNED: Self = f32::NEG_INFINITY;
-    const INFINITE: Self = f32::INFINITY;
 
     #[inline]
     fn widen(self) -> f64 {
@@ -35,19 +48,13 @@ impl Logit for f32 {
     }
 
     #[inline]
-    fn narrow(value: f64) -> Self {
-        value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
-    }
-
-    #[inline]
-    fn less(self, other: Self) -> f32 {
-        self - other
+    fn numbers(logits: &[Self]) -> Numbers<'_> {
+        Numbers::F32(logits)
     }
 }
 
 impl Logit for f64 {
     const BANNED: Self = f64::NEG_INFINITY;
-    const INFINITE: Self = f64::INFINITY;
 
     #[inline]
     fn widen(self) -> f64 {
@@ -55,13 +62,8 @@ impl Logit for f64 {
     }
 
     #[inline]
-    fn narrow(value: f64) -> Self {
-        value.clamp(f64::MIN, f64::MAX)
-    }
-
-    #[inline]
-    fn less(self, other: Self) -> f32 {
-        (self - other) as f32
+    fn numbers(logits: &[Self]) -> Numbers<'_> {
+        Numbers::F64(logits)
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Errors are relative, ε = 2^-53 or 2^-24 the unit roundoff of the type in question.
 
-use super::super::logits::Logit;
+use super::super::logits::Numbers;
 
 /// Logits that are summed and skipped together.
 pub const BLOCK: usize = 64;
@@ -58,17 +58,17 @@ pub enum Precision {
 
 /// What turns a logit l into the weight 2^((l − highest)·scale), up to an error.
 #[derive(Clone, Copy, Debug)]
-pub struct Weighing<L> {
+pub struct Weighing {
     /// The highest logit of the row.
-    pub highest: L,
+    pub highest: f64,
     /// log2(e) / temperature, from 2^-60 to 2^60.
     pub scale: f64,
 }
 
 macro_rules! kernels {
-    ($($(#[$about:meta])* fn $name:ident / $avx2:ident <$l:ident>($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
+    ($($(#[$about:meta])* fn $name:ident / $avx2:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
         impl Vectors {
-            $($(#[$about])* pub fn $name<$l: Logit>(self, $($argument: $type),*) $(-> $result)? {
+            $($(#[$about])* pub fn $name(self, $($argument: $type),*) $(-> $result)? {
                 match self {
                     Self::Baseline => body::$name($($argument),*),
                     #[cfg(target_arch = "x86_64")]
@@ -79,7 +79,7 @@ macro_rules! kernels {
         }
         $(#[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2")]
-        fn $avx2<$l: Logit>($($argument: $type),*) $(-> $result)? {
+        fn $avx2($($argument: $type),*) $(-> $result)? {
             body::$name($($argument),*)
         })*
     };
@@ -87,30 +87,48 @@ macro_rules! kernels {
 
 kernels! {
     /// The highest logit of each block. False if a logit is NaN or +∞; then the maxima mean nothing.
-    fn scan / scan_avx2<L>(row: &[L], maxima: &mut Vec<f64>) -> bool;
-    /// For each block the sum of the weights of logits above `above`.
-    fn sum / sum_avx2<L>(precision: Precision, row: &[L], maxima: &[f64], weighing: Weighing<L>, above: L, sums: &mut Vec<f64>);
-    /// Appends the ids of `lowest` ≤ logit ≤ `highest`, ascending, and the logits, 0 for −0.
-    fn collect / collect_avx2<L>(row: &[L], maxima: &[f64], lowest: L, highest: L, ids: &mut Vec<u32>, logits: &mut Vec<f64>);
+    fn scan / scan_avx2(row: Numbers, maxima: &mut Vec<f64>) -> bool;
+    /// For each block the sum of the weights of logits above `above`, a number of the row's type.
+    fn sum / sum_avx2(precision: Precision, row: Numbers, maxima: &[f64], weighing: Weighing, above: f64, sums: &mut Vec<f64>);
+    /// Appends the ids of `lowest` ≤ logit ≤ `highest`, ascending, and the logits, 0 for −0. `lowest` is finite.
+    fn collect / collect_avx2(row: Numbers, maxima: &[f64], lowest: f64, highest: f64, ids: &mut Vec<u32>, logits: &mut Vec<f64>);
     /// The fine weights of some logits.
-    fn weigh / weigh_avx2<L>(logits: &[L], weighing: Weighing<L>, weights: &mut Vec<f64>);
+    fn weigh / weigh_avx2(logits: &[f64], weighing: Weighing, weights: &mut Vec<f64>);
+}
+
+/// A block of the row as f64, filled up with banned tokens.
+#[inline(always)]
+pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {
+    let mut wide = [f64::NEG_INFINITY; BLOCK];
+    match row {
+        Numbers::F32(row) => {
+            for (wide, logit) in wide.iter_mut().zip(&row[at * BLOCK..]) {
+                *wide = f64::from(*logit);
+            }
+        }
+        Numbers::F64(row) => {
+            for (wide, logit) in wide.iter_mut().zip(&row[at * BLOCK..]) {
+                *wide = *logit;
+            }
+        }
+    }
+    wide
 }
 
 mod body {
-    use super::{BLOCK, COARSE_FLOOR, FLOOR, Logit, NEGLIGIBLE, Precision, Weighing};
+    use super::{BLOCK, COARSE_FLOOR, FLOOR, NEGLIGIBLE, Numbers, Precision, Weighing, widened};
 
     /// Lanes of a block are combined for so many blocks at a time: mixed into the loop over a block, that spoils its vectors.
     const LATER: usize = 16;
     const LANES: usize = 8;
 
-    /// A block of the row; the last one is filled up with banned tokens, in `filled`.
+    /// A block of the row; the last one is filled up, in `filled`.
     #[inline(always)]
-    fn block<'a, L: Logit>(row: &'a [L], at: usize, filled: &'a mut [L; BLOCK]) -> &'a [L; BLOCK] {
+    fn block<'a, T: Copy>(row: &'a [T], at: usize, filled: &'a mut [T; BLOCK]) -> &'a [T; BLOCK] {
         let rest = &row[at * BLOCK..];
         match rest.first_chunk() {
             Some(block) => block,
             None => {
-                *filled = [L::BANNED; BLOCK];
                 filled[..rest.len()].copy_from_slice(rest);
                 filled
             }
@@ -118,116 +136,142 @@ mod body {
     }
 
     #[inline(always)]
-    pub fn scan<L: Logit>(row: &[L], maxima: &mut Vec<f64>) -> bool {
+    pub fn scan(row: Numbers, maxima: &mut Vec<f64>) -> bool {
         maxima.clear();
-        maxima.resize(row.len().div_ceil(BLOCK), f64::NEG_INFINITY);
-        let mut filled = [L::BANNED; BLOCK];
+        match row {
+            Numbers::F32(row) => {
+                maxima.resize(row.len().div_ceil(BLOCK), f64::NEG_INFINITY);
+                scan_of(row, f32::NEG_INFINITY, f32::INFINITY, maxima)
+            }
+            Numbers::F64(row) => {
+                maxima.resize(row.len().div_ceil(BLOCK), f64::NEG_INFINITY);
+                scan_of(row, f64::NEG_INFINITY, f64::INFINITY, maxima)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn scan_of<T: Copy + PartialOrd + Into<f64>>(row: &[T], banned: T, infinite: T, maxima: &mut [f64]) -> bool {
+        let higher = |a: T, b: T| if a > b { a } else { b };
+        let mut filled = [banned; BLOCK];
         let mut good = [!0u32; LANES];
         for (group, maxima) in maxima.chunks_mut(LATER).enumerate() {
-            let mut lanes = [[L::BANNED; LANES]; LATER];
+            let mut lanes = [[banned; LANES]; LATER];
             for (at, lanes) in lanes[..maxima.len()].iter_mut().enumerate() {
                 let block = block(row, group * LATER + at, &mut filled).as_chunks::<LANES>().0;
                 let mut highest = block[0];
                 for logits in block {
                     for lane in 0..LANES {
                         highest[lane] = higher(logits[lane], highest[lane]);
-                        good[lane] &= if logits[lane] < L::INFINITE { !0 } else { 0 };
+                        good[lane] &= if logits[lane] < infinite { !0 } else { 0 };
                     }
                 }
                 *lanes = highest;
             }
             for (maximum, [a, b, c, d, e, f, g, h]) in maxima.iter_mut().zip(lanes) {
                 let [ab, cd, ef, gh] = [higher(a, b), higher(c, d), higher(e, f), higher(g, h)];
-                *maximum = higher(higher(ab, cd), higher(ef, gh)).widen();
+                *maximum = higher(higher(ab, cd), higher(ef, gh)).into();
             }
         }
         good == [!0; LANES]
     }
 
     #[inline(always)]
-    fn higher<L: Logit>(a: L, b: L) -> L {
-        if a > b { a } else { b }
-    }
-
-    #[inline(always)]
-    pub fn sum<L: Logit>(
+    pub fn sum(
         precision: Precision,
-        row: &[L],
+        row: Numbers,
         maxima: &[f64],
-        weighing: Weighing<L>,
-        above: L,
+        weighing: Weighing,
+        above: f64,
         sums: &mut Vec<f64>,
     ) {
-        let Weighing { highest, scale } = weighing;
-        let (wide, narrow) = (highest.widen(), scale as f32);
-        let counts = |maximum: f64| maximum > above.widen() && (maximum - wide) * scale > NEGLIGIBLE;
-        let mut filled = [L::BANNED; BLOCK];
         sums.clear();
         sums.resize(maxima.len(), 0.0);
-        match precision {
-            Precision::Fine => {
-                for (at, (sum, maximum)) in sums.iter_mut().zip(maxima).enumerate() {
-                    if counts(*maximum) {
-                        let mut weights = [0.0; BLOCK];
-                        for (weight, &logit) in weights.iter_mut().zip(block(row, at, &mut filled)) {
-                            let power = power_of_2((logit.widen() - wide) * scale);
-                            *weight = if logit > above { power } else { 0.0 };
-                        }
-                        *sum = halve(&mut weights);
-                    }
-                }
+        let highest = weighing.highest;
+        // These roundings lose nothing of an f32 row, whose highest logit they are.
+        let (narrow_highest, narrow_above) = (highest as f32, above as f32);
+        match (precision, row) {
+            (Precision::Fine, _) => fine(row, maxima, weighing, above, sums),
+            (Precision::Coarse, Numbers::F32(row)) => {
+                let power = |logit: f32| (logit - narrow_highest, logit > narrow_above);
+                coarse(row, f32::NEG_INFINITY, maxima, weighing, above, power, sums);
             }
-            Precision::Coarse => {
-                for (group, (sums, maxima)) in sums.chunks_mut(LATER).zip(maxima.chunks(LATER)).enumerate() {
-                    let mut lanes = [[0.0; LANES]; LATER];
-                    for (at, (lanes, maximum)) in lanes.iter_mut().zip(maxima).enumerate() {
-                        if counts(*maximum) {
-                            let mut sum = [0.0; LANES];
-                            for logits in block(row, group * LATER + at, &mut filled).as_chunks::<LANES>().0 {
-                                for lane in 0..LANES {
-                                    let power = coarse_power_of_2(logits[lane].less(highest) * narrow);
-                                    sum[lane] += if logits[lane] > above { power } else { 0.0 };
-                                }
-                            }
-                            *lanes = sum;
-                        }
-                    }
-                    for (sum, [a, b, c, d, e, f, g, h]) in sums.iter_mut().zip(lanes) {
-                        *sum = f64::from(((a + b) + (c + d)) + ((e + f) + (g + h)));
-                    }
-                }
+            (Precision::Coarse, Numbers::F64(row)) => {
+                let power = |logit: f64| ((logit - highest) as f32, logit > above);
+                coarse(row, f64::NEG_INFINITY, maxima, weighing, above, power, sums);
             }
         }
     }
 
-    /// The sum of 64, halves upon halves.
+    /// Whether a block adds to a sum.
     #[inline(always)]
-    fn halve(numbers: &mut [f64; BLOCK]) -> f64 {
-        let mut length = BLOCK;
-        while length > 1 {
-            length /= 2;
-            for at in 0..length {
-                numbers[at] += numbers[at + length];
-            }
-        }
-        numbers[0]
+    fn counts(maximum: f64, weighing: Weighing, above: f64) -> bool {
+        maximum > above && (maximum - weighing.highest) * weighing.scale > NEGLIGIBLE
     }
 
     #[inline(always)]
-    pub fn collect<L: Logit>(
-        row: &[L],
+    fn fine(row: Numbers, maxima: &[f64], weighing: Weighing, above: f64, sums: &mut [f64]) {
+        let Weighing { highest, scale } = weighing;
+        for (at, (sum, maximum)) in sums.iter_mut().zip(maxima).enumerate() {
+            if counts(*maximum, weighing, above) {
+                let mut weights = widened(row, at);
+                for weight in &mut weights {
+                    let power = power_of_2((*weight - highest) * scale);
+                    *weight = if *weight > above { power } else { 0.0 };
+                }
+                let mut length = BLOCK;
+                while length > 1 {
+                    length /= 2;
+                    for at in 0..length {
+                        weights[at] += weights[at + length];
+                    }
+                }
+                *sum = weights[0];
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn coarse<T: Copy>(
+        row: &[T],
+        banned: T,
         maxima: &[f64],
-        lowest: L,
-        highest: L,
-        ids: &mut Vec<u32>,
-        logits: &mut Vec<f64>,
+        weighing: Weighing,
+        above: f64,
+        seen: impl Fn(T) -> (f32, bool),
+        sums: &mut [f64],
     ) {
-        const GROUP: usize = 8;
-        for ((at, block), maximum) in row.chunks(BLOCK).enumerate().zip(maxima) {
-            if *maximum < lowest.widen() {
+        let scale = weighing.scale as f32;
+        let mut filled = [banned; BLOCK];
+        for (group, (sums, maxima)) in sums.chunks_mut(LATER).zip(maxima.chunks(LATER)).enumerate() {
+            let mut lanes = [[0.0; LANES]; LATER];
+            for (at, (lanes, maximum)) in lanes.iter_mut().zip(maxima).enumerate() {
+                if counts(*maximum, weighing, above) {
+                    let mut sum = [0.0; LANES];
+                    for logits in block(row, group * LATER + at, &mut filled).as_chunks::<LANES>().0 {
+                        for lane in 0..LANES {
+                            let (below_highest, kept) = seen(logits[lane]);
+                            let power = coarse_power_of_2(below_highest * scale);
+                            sum[lane] += if kept { power } else { 0.0 };
+                        }
+                    }
+                    *lanes = sum;
+                }
+            }
+            for (sum, [a, b, c, d, e, f, g, h]) in sums.iter_mut().zip(lanes) {
+                *sum = f64::from(((a + b) + (c + d)) + ((e + f) + (g + h)));
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn collect(row: Numbers, maxima: &[f64], lowest: f64, highest: f64, ids: &mut Vec<u32>, logits: &mut Vec<f64>) {
+        for (at, maximum) in maxima.iter().enumerate() {
+            if *maximum < lowest {
                 continue;
             }
-            for (group, some) in block.chunks(GROUP).enumerate() {
+            let block = widened(row, at);
+            for (group, some) in block.as_chunks::<LANES>().0.iter().enumerate() {
                 let mut any = false;
                 for logit in some {
                     any |= *logit >= lowest && *logit <= highest;
@@ -235,8 +279,8 @@ mod body {
                 if any {
                     for (lane, &logit) in some.iter().enumerate() {
                         if logit >= lowest && logit <= highest {
-                            ids.push((at * BLOCK + group * GROUP + lane) as u32);
-                            logits.push(logit.widen() + 0.0);
+                            ids.push((at * BLOCK + group * LANES + lane) as u32);
+                            logits.push(logit + 0.0);
                         }
                     }
                 }
@@ -245,10 +289,10 @@ mod body {
     }
 
     #[inline(always)]
-    pub fn weigh<L: Logit>(logits: &[L], weighing: Weighing<L>, weights: &mut Vec<f64>) {
-        let highest = weighing.highest.widen();
+    pub fn weigh(logits: &[f64], weighing: Weighing, weights: &mut Vec<f64>) {
+        let Weighing { highest, scale } = weighing;
         weights.clear();
-        weights.extend(logits.iter().map(|logit| power_of_2((logit.widen() - highest) * weighing.scale)));
+        weights.extend(logits.iter().map(|logit| power_of_2((logit - highest) * scale)));
     }
 
     /// 2^y for y ≤ 0, relative error below 2^-39.5 where y > −1000.
@@ -298,7 +342,7 @@ mod body {
 #[cfg(test)]
 mod tests {
     use super::super::super::exp::exp;
-    use super::{Precision, Vectors, Weighing};
+    use super::{Numbers, Precision, Vectors, Weighing};
 
     /// The largest relative error over arguments of the weights that count, as a power of 2.
     fn largest_error(lowest: f64, count: u32, weight: impl Fn(f32, f32) -> f64) -> f64 {
@@ -313,15 +357,15 @@ mod tests {
         largest
     }
 
-    fn weighing(highest: f32) -> Weighing<f32> {
-        Weighing { highest, scale: std::f64::consts::LOG2_E / 0.8 }
+    fn weighing(highest: f32) -> Weighing {
+        Weighing { highest: f64::from(highest), scale: std::f64::consts::LOG2_E / 0.8 }
     }
 
     #[test]
     fn weights_are_within_the_bound_and_near_it() {
         let fine = largest_error(-49.0, 1_000_000, |logit, highest| {
             let mut weights = Vec::new();
-            Vectors::best().weigh(&[logit], weighing(highest), &mut weights);
+            Vectors::best().weigh(&[f64::from(logit)], weighing(highest), &mut weights);
             weights[0]
         });
         // 2^-40, and within a factor of 2 of it.
@@ -329,8 +373,8 @@ mod tests {
         let sum = |precision| {
             move |logit: f32, highest: f32| {
                 let mut sums = Vec::new();
-                let banned = f32::NEG_INFINITY;
-                Vectors::best().sum(precision, &[logit], &[f64::from(logit)], weighing(highest), banned, &mut sums);
+                let (row, maxima, banned) = ([logit], [f64::from(logit)], f64::NEG_INFINITY);
+                Vectors::best().sum(precision, Numbers::F32(&row), &maxima, weighing(highest), banned, &mut sums);
                 sums[0]
             }
         };

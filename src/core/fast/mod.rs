@@ -36,13 +36,13 @@ mod kernels;
 mod nucleus;
 
 pub use kernels::Vectors;
-use kernels::{BLOCK, Precision, Weighing};
+use kernels::{BLOCK, Precision, Weighing, widened};
 
 use std::cell::Cell;
 
 use super::distribution::{among, best, distribution};
-use super::error::{LogitsError, SampleError};
-use super::logits::{Logit, Row};
+use super::error::SampleError;
+use super::logits::{Logit, Numbers, Row};
 use super::settings::Settings;
 use nucleus::Cut;
 
@@ -99,9 +99,9 @@ pub fn sample_by<L: Logit>(
     if let Path::Fast(vectors) = path {
         // Taken out while in use: a panic or a call from within finds an empty one, never a borrowed one.
         let mut scratch = SCRATCH.take();
-        let decided = scratch.decide(vectors, logits, settings, u);
+        let decided = scratch.decide(vectors, L::numbers(logits), settings, u);
         SCRATCH.set(scratch);
-        if let Some(decided) = decided? {
+        if let Some(decided) = decided {
             return Ok(decided);
         }
     }
@@ -168,10 +168,11 @@ impl Bound {
 }
 
 /// What the steps of a level share.
-struct Level<'a, L> {
+struct Level<'a> {
     vectors: Vectors,
-    row: &'a [L],
-    weighing: Weighing<L>,
+    row: Numbers<'a>,
+    length: usize,
+    weighing: Weighing,
     temperature: f64,
     precision: Precision,
     bound: Bound,
@@ -189,56 +190,52 @@ impl Scratch {
         }
     }
 
-    /// The token and who decided; `None` where the contract must.
-    fn decide<L: Logit>(
-        &mut self,
-        vectors: Vectors,
-        row: &[L],
-        settings: &Settings,
-        u: f64,
-    ) -> Result<Option<(u32, Decided)>, LogitsError> {
-        let clean = u32::try_from(row.len()).is_ok() && vectors.scan(row, &mut self.maxima);
+    /// The token and who decided; `None` where the contract must, and for a row that it refuses.
+    fn decide(&mut self, vectors: Vectors, row: Numbers, settings: &Settings, u: f64) -> Option<(u32, Decided)> {
+        let length = row.len();
+        let clean = u32::try_from(length).is_ok() && vectors.scan(row, &mut self.maxima);
         let mut highest = f64::NEG_INFINITY;
         for &maximum in &self.maxima {
             highest = if maximum > highest { maximum } else { highest };
         }
+        // The contract's steps find out what is wrong with the row.
         if !clean || highest == f64::NEG_INFINITY {
-            return Row::new(row).map(|_| None);
+            return None;
         }
         if settings.is_greedy() {
-            return Ok(self.first(row, highest).map(|token| (token, Decided::Compared)));
+            return self.first(row, highest).map(|token| (token, Decided::Compared));
         }
         let k = settings.top_k() as usize;
-        if k > 0 && k < row.len() {
-            return Ok(Some((self.among_the_best(vectors, row, settings, u), Decided::Compared)));
+        if k > 0 && k < length {
+            return Some((self.among_the_best(vectors, row, settings, u), Decided::Compared));
         }
         let temperature = settings.temperature();
         let scale = std::f64::consts::LOG2_E / temperature;
         // 2^-60 to 2^60.
         if !(8.673_617_379_884_035e-19..=1_152_921_504_606_846_976.0).contains(&scale) {
-            return Ok(None);
+            return None;
         }
-        let weighing = Weighing { highest: L::narrow(highest), scale };
+        let weighing = Weighing { highest, scale };
         for precision in [Precision::Coarse, Precision::Fine] {
-            let bound = Bound::new(precision, row.len());
-            let level = Level { vectors, row, weighing, temperature, precision, bound };
+            let bound = Bound::new(precision, length);
+            let level = Level { vectors, row, length, weighing, temperature, precision, bound };
             if let Some(token) = self.attempt(&level, settings.top_p(), u) {
                 let decided = if precision == Precision::Coarse { Decided::Coarse } else { Decided::Fine };
-                return Ok(Some((token, decided)));
+                return Some((token, decided));
             }
         }
-        Ok(None)
+        None
     }
 
     /// The lowest id with the highest logit.
-    fn first<L: Logit>(&self, row: &[L], highest: f64) -> Option<u32> {
+    fn first(&self, row: Numbers, highest: f64) -> Option<u32> {
         let block = self.maxima.iter().position(|maximum| *maximum == highest)?;
-        let within = row[block * BLOCK..].iter().position(|logit| logit.widen() == highest)?;
+        let within = widened(row, block).iter().position(|logit| *logit == highest)?;
         Some((block * BLOCK + within) as u32)
     }
 
     /// Top-k: the k-th highest maximum of a block is at or below the k-th highest logit, and few logits are above it.
-    fn among_the_best<L: Logit>(&mut self, vectors: Vectors, row: &[L], settings: &Settings, u: f64) -> u32 {
+    fn among_the_best(&mut self, vectors: Vectors, row: Numbers, settings: &Settings, u: f64) -> u32 {
         let k = settings.top_k();
         let blocks = best((0u32..).zip(self.maxima.iter().copied()), k);
         // Where fewer blocks than k allow a token, every allowed token.
@@ -246,22 +243,21 @@ impl Scratch {
         for (_, maximum) in blocks {
             lowest = if maximum < lowest { maximum } else { lowest };
         }
-        let lowest = L::narrow(lowest);
-        self.collect(vectors, row, lowest, L::INFINITE);
+        self.collect(vectors, row, lowest, f64::INFINITY);
         let tokens = self.ids.iter().copied().zip(self.logits.iter().copied());
         let (ids, logits) = best(tokens, k).into_iter().unzip();
         among(ids, logits, settings, &mut |_, _| ()).walk(u)
     }
 
-    fn collect<L: Logit>(&mut self, vectors: Vectors, row: &[L], lowest: L, highest: L) {
+    fn collect(&mut self, vectors: Vectors, row: Numbers, lowest: f64, highest: f64) {
         self.ids.clear();
         self.logits.clear();
         vectors.collect(row, &self.maxima, lowest, highest, &mut self.ids, &mut self.logits);
     }
 
     /// One level, without top-k.
-    fn attempt<L: Logit>(&mut self, level: &Level<L>, top_p: f64, u: f64) -> Option<u32> {
-        let total = self.sum(level, L::BANNED);
+    fn attempt(&mut self, level: &Level, top_p: f64, u: f64) -> Option<u32> {
+        let total = self.sum(level, f64::NEG_INFINITY);
         if level.precision == Precision::Coarse && total > MANY {
             return None;
         }
@@ -277,7 +273,7 @@ impl Scratch {
     }
 
     /// The sum of the weights of logits above one, by block and together.
-    fn sum<L: Logit>(&mut self, level: &Level<L>, above: L) -> f64 {
+    fn sum(&mut self, level: &Level, above: f64) -> f64 {
         let Level { vectors, row, weighing, precision, .. } = *level;
         vectors.sum(precision, row, &self.maxima, weighing, above, &mut self.sums);
         let mut total = 0.0;
@@ -288,7 +284,7 @@ impl Scratch {
     }
 
     /// Step 7 over the kept tokens, whose weights by block are `sums` and together `total`.
-    fn walk<L: Logit>(&mut self, level: &Level<L>, cut: &Cut, total: f64, u: f64) -> Option<u32> {
+    fn walk(&mut self, level: &Level, cut: &Cut, total: f64, u: f64) -> Option<u32> {
         let Level { vectors, row, weighing, bound, .. } = level;
         let target = u * total;
         let mut before = 0.0;
@@ -299,11 +295,11 @@ impl Scratch {
             found
         })?;
         let start = block * BLOCK;
-        let logits = &row[start..row.len().min(start + BLOCK)];
-        vectors.weigh(logits, *weighing, &mut self.weights);
+        let logits = widened(*row, block);
+        vectors.weigh(&logits, *weighing, &mut self.weights);
         for (at, (logit, weight)) in logits.iter().zip(&self.weights).enumerate() {
             let id = (start + at) as u32;
-            if cut.keeps(logit.widen(), id) {
+            if cut.keeps(*logit, id) {
                 let after = before + weight;
                 if after > target {
                     let clear = bound.above(bound.walk, before, target) && bound.below(bound.walk, after, target);

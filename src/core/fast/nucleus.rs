@@ -1,7 +1,7 @@
 //! Where top-p cuts: found by sums over buckets of logits, never by sorting a row. Cost is linear in V.
 
-use super::kernels::{BLOCK, Weighing};
-use super::{Level, Logit, Scratch};
+use super::kernels::{BLOCK, Weighing, widened};
+use super::{Level, Numbers, Scratch};
 
 /// The last token that is kept, by (logit high first, id low first).
 #[derive(Clone, Copy, Debug)]
@@ -46,11 +46,10 @@ enum Looked {
 
 impl Scratch {
     /// The cut of top-p below 1, for the sum of all weights `total`. Leaves the sums of the kept weights in `sums`.
-    pub(super) fn cut<L: Logit>(&mut self, level: &Level<L>, top_p: f64, total: f64) -> Option<Cut> {
+    pub(super) fn cut(&mut self, level: &Level, top_p: f64, total: f64) -> Option<Cut> {
         let Weighing { highest, scale } = level.weighing;
-        let highest = highest.widen();
         // Tokens below this share what is left over among V at most, and so cannot hold the cut.
-        let least = (1.0 - top_p) * total / level.row.len() as f64;
+        let least = (1.0 - top_p) * total / level.length as f64;
         let range = (1.0 - floor_of_log2(least)) / scale;
         let wide = Bracket { lowest: highest - range, highest: None };
         let target = top_p * total;
@@ -69,8 +68,8 @@ impl Scratch {
 
     /// Where many tokens are within `range` of the highest: a narrower bracket, guessed from a sample of the blocks, around
     /// the logit below which weights sum up to `rest`.
-    fn estimate<L: Logit>(&mut self, level: &Level<L>, range: f64, rest: f64) -> Option<Bracket> {
-        let highest = level.weighing.highest.widen();
+    fn estimate(&mut self, level: &Level, range: f64, rest: f64) -> Option<Bracket> {
+        let highest = level.weighing.highest;
         let blocks = self.maxima.len();
         let likely = self.maxima.iter().filter(|maximum| **maximum >= highest - range).count();
         if blocks < 4 * SAMPLE || likely * 2 < blocks {
@@ -79,11 +78,12 @@ impl Scratch {
         let to_bucket = BUCKETS as f64 / range;
         let mut buckets = [(0.0, 0.0); BUCKETS + 1];
         let mut looked_at = 0.0;
-        for block in level.row.chunks(BLOCK).step_by(blocks / SAMPLE) {
-            level.vectors.weigh(block, level.weighing, &mut self.weights);
-            looked_at += block.len() as f64;
+        for at in (0..blocks).step_by(blocks / SAMPLE) {
+            let block = widened(level.row, at);
+            level.vectors.weigh(&block, level.weighing, &mut self.weights);
+            looked_at += BLOCK as f64;
             for (logit, weight) in block.iter().zip(&self.weights) {
-                let bucket = ((highest - logit.widen()) * to_bucket) as usize;
+                let bucket = ((highest - logit) * to_bucket) as usize;
                 let (sum, count) = &mut buckets[if bucket < BUCKETS { bucket } else { BUCKETS }];
                 *sum += weight;
                 *count += 1.0;
@@ -93,7 +93,7 @@ impl Scratch {
             return None;
         }
         // The first bucket, from the last one up, at which so much is below.
-        let rest = rest * looked_at / level.row.len() as f64;
+        let rest = rest * looked_at / level.length as f64;
         let reach = |rest: f64| {
             let (mut sum, mut count) = (0.0, 0.0);
             for (at, bucket) in buckets.iter().enumerate().rev() {
@@ -112,28 +112,27 @@ impl Scratch {
         Some(Bracket { lowest: logit(last), highest: (first > 0).then(|| logit(first)) })
     }
 
-    fn cut_within<L: Logit>(&mut self, level: &Level<L>, bracket: &Bracket, target: f64) -> Looked {
-        let lowest = L::narrow(bracket.lowest);
+    fn cut_within(&mut self, level: &Level, bracket: &Bracket, target: f64) -> Looked {
+        let lowest = narrow(level.row, bracket.lowest);
         let mut above = 0.0;
         match bracket.highest {
             None => {
                 self.sums.clear();
                 self.sums.resize(self.maxima.len(), 0.0);
-                self.collect(level.vectors, level.row, lowest, L::INFINITE);
+                self.collect(level.vectors, level.row, lowest, f64::INFINITY);
             }
             Some(highest) => {
                 // Not worth a pass over the row where the tokens around the cut are lighter than the error.
-                let power = (highest - level.weighing.highest.widen()) * level.weighing.scale;
+                let power = (highest - level.weighing.highest) * level.weighing.scale;
                 if power < floor_of_log2(level.bound.cut * target) {
                     return Looked::Unclear;
                 }
-                let highest = L::narrow(highest);
+                let highest = narrow(level.row, highest);
                 above = self.sum(level, highest);
                 self.collect(level.vectors, level.row, lowest, highest);
             }
         }
-        let weighing = Weighing { highest: level.weighing.highest.widen(), scale: level.weighing.scale };
-        level.vectors.weigh(&self.logits, weighing, &mut self.weights);
+        level.vectors.weigh(&self.logits, level.weighing, &mut self.weights);
         if above > target {
             return Looked::Outside;
         }
@@ -148,12 +147,12 @@ impl Scratch {
         // And the neighbours of its logit have other probabilities.
         let cut = Cut { logit: self.logits[at], id: self.ids[at] };
         let (mut next, mut previous) =
-            (lowest.widen(), bracket.highest.map_or(f64::INFINITY, |l| L::narrow(l).widen()));
+            (lowest, bracket.highest.map_or(f64::INFINITY, |logit| narrow(level.row, logit)));
         for &logit in &self.logits {
             next = if logit < cut.logit && logit > next { logit } else { next };
             previous = if logit > cut.logit && logit < previous { logit } else { previous };
         }
-        let x = |logit: f64| (logit - weighing.highest) / level.temperature;
+        let x = |logit: f64| (logit - level.weighing.highest) / level.temperature;
         // 2^-48.
         const GAP: f64 = f64::EPSILON * 16.0;
         if !(x(cut.logit) > -600.0 && x(cut.logit) - x(next) >= GAP && x(previous) - x(cut.logit) >= GAP) {
@@ -222,6 +221,14 @@ impl Scratch {
             open.retain(|&at| bucket(at) == found);
         }
         None
+    }
+}
+
+/// The nearest finite number of the row's type.
+fn narrow(row: Numbers, value: f64) -> f64 {
+    match row {
+        Numbers::F32(_) => f64::from(value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32),
+        Numbers::F64(_) => value.clamp(f64::MIN, f64::MAX),
     }
 }
 
