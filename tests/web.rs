@@ -2,6 +2,8 @@
 //! ran; `make test` compares the counts with the file.
 #![cfg(target_arch = "wasm32")]
 
+#[path = "shared/differential.rs"]
+mod differential;
 mod shared;
 
 use quillmate_sampler::{Frame, GeneratorState, Run, Settings, Verdict, verify};
@@ -69,6 +71,30 @@ fn a_claim_is_checked_here_as_on_a_server() {
     let state: GeneratorState = run.state().clone();
     let claim = quillmate_sampler::Claim { tokens: run.tokens().to_vec(), state, frame_checksums: None };
     assert_eq!(verify(&record, &claim), Verdict::Match { steps: 5 });
+}
+
+/// The vectors of the wasm against the contract's steps, and both fall back at a boundary.
+#[wasm_bindgen_test]
+fn the_fast_path_gives_the_contracts_token_here() {
+    use differential::{Answers, Counts, KINDS, draws, row};
+    use quillmate_sampler::core::fast::{Decided, Path};
+    let mut counts = Counts::default();
+    for kind in KINDS {
+        for (length, each) in [(65, 50), (1000, 50), (20_000, 5)] {
+            let row = row(kind, 7, length);
+            for (temperature, top_k, top_p) in [(0.0, 0, 1.0), (0.8, 50, 0.95), (0.8, 0, 0.9), (1.2, 0, 1.0)] {
+                let settings = Settings::new(temperature, top_k, top_p).expect("valid");
+                counts.add(draws(&row, &settings, 3, each));
+            }
+        }
+    }
+    assert!(counts.coarse > counts.draws() / 5 && counts.fine > 0 && counts.compared > 0, "{counts:?}");
+    let (row, settings) = (row("bell", 1, 300), Settings::default());
+    let answers = Answers::new(&row, &settings);
+    for &u in answers.boundaries().iter().filter(|u| **u < 1.0) {
+        assert_eq!(counts.compare(Path::best(), &row, &settings, u, answers.at(u)), Decided::Contract);
+    }
+    console_log!("compared {} draws: {counts:?}", counts.draws());
 }
 
 /// The JavaScript interface itself, in the browser, on the same vectors.

@@ -113,8 +113,9 @@ thread_local! {
     static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch::new()) };
 }
 
-/// Memory that is kept from one token to the next, one of these a thread: for a row of V logits V/4 bytes, and with top-p
-/// 32 bytes for each token near the cut (seldom more than V/16 of them).
+/// Memory that is kept from one token to the next, one of these a thread (in the wasm, one for all generators): V/4 bytes
+/// for a row of V logits, and with top-p 24 for each token that is picked out. These are few, and at most V, where very many
+/// logits are equal.
 #[derive(Default)]
 struct Scratch {
     /// The highest logit of each block.
@@ -129,8 +130,8 @@ struct Scratch {
     open: Vec<u32>,
 }
 
-/// Where the sum of all weights is above this, a draw is decided coarsely too seldom to try.
-const MANY: f64 = 8192.0;
+/// Where the highest weights of all blocks sum up to more, a draw is decided coarsely too seldom to try.
+const MANY: f64 = 256.0;
 
 /// How far a level may be off.
 struct Bound {
@@ -216,7 +217,13 @@ impl Scratch {
             return None;
         }
         let weighing = Weighing { highest, scale };
-        for precision in [Precision::Coarse, Precision::Fine] {
+        vectors.weigh(&self.maxima, weighing, &mut self.weights);
+        let mut spread = 0.0;
+        for weight in &self.weights {
+            spread += weight;
+        }
+        let precisions = [Precision::Coarse, Precision::Fine];
+        for precision in precisions.into_iter().skip(usize::from(spread > MANY)) {
             let bound = Bound::new(precision, length);
             let level = Level { vectors, row, length, weighing, temperature, precision, bound };
             if let Some(token) = self.attempt(&level, settings.top_p(), u) {
@@ -258,9 +265,6 @@ impl Scratch {
     /// One level, without top-k.
     fn attempt(&mut self, level: &Level, top_p: f64, u: f64) -> Option<u32> {
         let total = self.sum(level, f64::NEG_INFINITY);
-        if level.precision == Precision::Coarse && total > MANY {
-            return None;
-        }
         if top_p == 1.0 {
             return self.walk(level, &Cut::NONE, total, u);
         }
