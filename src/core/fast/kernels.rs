@@ -102,15 +102,12 @@ pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {
     let mut wide = [f64::NEG_INFINITY; BLOCK];
     match row {
         Numbers::F32(row) => {
-            for (wide, logit) in wide.iter_mut().zip(&row[at * BLOCK..]) {
+            let mut filled = [f32::NEG_INFINITY; BLOCK];
+            for (wide, logit) in wide.iter_mut().zip(body::block(row, at, &mut filled)) {
                 *wide = f64::from(*logit);
             }
         }
-        Numbers::F64(row) => {
-            for (wide, logit) in wide.iter_mut().zip(&row[at * BLOCK..]) {
-                *wide = *logit;
-            }
-        }
+        Numbers::F64(row) => wide = *body::block(row, at, &mut wide.clone()),
     }
     wide
 }
@@ -124,7 +121,7 @@ mod body {
 
     /// A block of the row; the last one is filled up, in `filled`.
     #[inline(always)]
-    fn block<'a, T: Copy>(row: &'a [T], at: usize, filled: &'a mut [T; BLOCK]) -> &'a [T; BLOCK] {
+    pub fn block<'a, T: Copy>(row: &'a [T], at: usize, filled: &'a mut [T; BLOCK]) -> &'a [T; BLOCK] {
         let rest = &row[at * BLOCK..];
         match rest.first_chunk() {
             Some(block) => block,
@@ -266,33 +263,43 @@ mod body {
 
     #[inline(always)]
     pub fn collect(row: Numbers, maxima: &[f64], lowest: f64, highest: f64, ids: &mut Vec<u32>, logits: &mut Vec<f64>) {
+        let mut count = ids.len();
         for (at, maximum) in maxima.iter().enumerate() {
             if *maximum < lowest {
                 continue;
+            }
+            if ids.len() < count + BLOCK {
+                ids.resize(2 * count + BLOCK, 0);
+                logits.resize(2 * count + BLOCK, 0.0);
             }
             let block = widened(row, at);
             for (group, some) in block.as_chunks::<LANES>().0.iter().enumerate() {
                 let mut any = false;
                 for logit in some {
-                    any |= *logit >= lowest && *logit <= highest;
+                    any |= (*logit >= lowest) & (*logit <= highest);
                 }
                 if any {
+                    // Written in any case, counted where it belongs: no branch to guess.
                     for (lane, &logit) in some.iter().enumerate() {
-                        if logit >= lowest && logit <= highest {
-                            ids.push((at * BLOCK + group * LANES + lane) as u32);
-                            logits.push(logit + 0.0);
-                        }
+                        ids[count] = (at * BLOCK + group * LANES + lane) as u32;
+                        logits[count] = logit + 0.0;
+                        count += usize::from((logit >= lowest) & (logit <= highest));
                     }
                 }
             }
         }
+        ids.truncate(count);
+        logits.truncate(count);
     }
 
     #[inline(always)]
     pub fn weigh(logits: &[f64], weighing: Weighing, weights: &mut Vec<f64>) {
         let Weighing { highest, scale } = weighing;
         weights.clear();
-        weights.extend(logits.iter().map(|logit| power_of_2((logit - highest) * scale)));
+        weights.resize(logits.len(), 0.0);
+        for (weight, logit) in weights.iter_mut().zip(logits) {
+            *weight = power_of_2((logit - highest) * scale);
+        }
     }
 
     /// 2^y for y ≤ 0, relative error below 2^-39.5 where y > −1000.

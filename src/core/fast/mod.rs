@@ -128,6 +128,8 @@ struct Scratch {
     weights: Vec<f64>,
     /// Which of these are still in question.
     open: Vec<u32>,
+    /// Where the picked tokens are all from some logit up: that logit.
+    picked_from: Option<f64>,
 }
 
 /// Where the highest weights of all blocks sum up to more, a draw is decided coarsely too seldom to try.
@@ -188,6 +190,7 @@ impl Scratch {
             logits: Vec::new(),
             weights: Vec::new(),
             open: Vec::new(),
+            picked_from: None,
         }
     }
 
@@ -222,6 +225,7 @@ impl Scratch {
         for weight in &self.weights {
             spread += weight;
         }
+        self.picked_from = None;
         let precisions = [Precision::Coarse, Precision::Fine];
         for precision in precisions.into_iter().skip(usize::from(spread > MANY)) {
             let bound = Bound::new(precision, length);
@@ -259,6 +263,7 @@ impl Scratch {
     fn collect(&mut self, vectors: Vectors, row: Numbers, lowest: f64, highest: f64) {
         self.ids.clear();
         self.logits.clear();
+        self.picked_from = None;
         vectors.collect(row, &self.maxima, lowest, highest, &mut self.ids, &mut self.logits);
     }
 

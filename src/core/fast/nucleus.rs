@@ -53,7 +53,9 @@ impl Scratch {
         let range = (1.0 - floor_of_log2(least)) / scale;
         let wide = Bracket { lowest: highest - range, highest: None };
         let target = top_p * total;
-        if let Some(bracket) = self.estimate(level, range, total - target) {
+        if self.picked_from.is_none()
+            && let Some(bracket) = self.estimate(level, range, total - target)
+        {
             match self.cut_within(level, &bracket, target) {
                 Looked::Outside => {}
                 Looked::Unclear => return None,
@@ -77,49 +79,57 @@ impl Scratch {
         }
         let to_bucket = BUCKETS as f64 / range;
         let mut buckets = [(0.0, 0.0); BUCKETS + 1];
-        let mut looked_at = 0.0;
+        let (mut looked_at, mut within) = (0, 0);
         for at in (0..blocks).step_by(blocks / SAMPLE) {
             let block = widened(level.row, at);
             level.vectors.weigh(&block, level.weighing, &mut self.weights);
-            looked_at += BLOCK as f64;
+            looked_at += BLOCK;
             for (logit, weight) in block.iter().zip(&self.weights) {
                 let bucket = ((highest - logit) * to_bucket) as usize;
-                let (sum, count) = &mut buckets[if bucket < BUCKETS { bucket } else { BUCKETS }];
+                let (sum, squares) = &mut buckets[if bucket < BUCKETS { bucket } else { BUCKETS }];
                 *sum += weight;
-                *count += 1.0;
+                *squares += weight * weight;
+                within += usize::from(bucket < BUCKETS);
             }
         }
-        if (looked_at - buckets[BUCKETS].1) * 16.0 < looked_at {
+        if within * 16 < looked_at {
             return None;
         }
-        // The first bucket, from the last one up, at which so much is below.
-        let rest = rest * looked_at / level.length as f64;
+        // The first bucket, from the last one up, at which so much is below, and the relative deviation of that sum.
+        let rest = rest * looked_at as f64 / level.length as f64;
         let reach = |rest: f64| {
-            let (mut sum, mut count) = (0.0, 0.0);
+            let (mut sum, mut squares) = (0.0, 0.0);
             for (at, bucket) in buckets.iter().enumerate().rev() {
                 sum += bucket.0;
-                count += bucket.1;
+                squares += bucket.1;
                 if sum >= rest {
-                    return (at, count);
+                    return (at, squares.sqrt() / sum);
                 }
             }
-            (0, count)
+            (0, 1.0)
         };
-        // Four deviations of a sum of so many, were they about alike.
-        let slack = 0.02 + 4.0 / reach(rest).1.sqrt();
+        let slack = 0.02 + 4.0 * reach(rest).1;
+        if slack > 0.5 {
+            return None;
+        }
         let (first, last) = (reach(rest * (1.0 + slack)).0, reach(rest * (1.0 - slack)).0 + 1);
         let logit = |bucket: usize| highest - bucket as f64 / to_bucket;
         Some(Bracket { lowest: logit(last), highest: (first > 0).then(|| logit(first)) })
     }
 
     fn cut_within(&mut self, level: &Level, bracket: &Bracket, target: f64) -> Looked {
-        let lowest = narrow(level.row, bracket.lowest);
+        // A list a coarser level made is good for this one.
+        let picked_from = self.picked_from.filter(|_| bracket.highest.is_none());
+        let lowest = picked_from.unwrap_or_else(|| narrow(level.row, bracket.lowest));
         let mut above = 0.0;
         match bracket.highest {
             None => {
                 self.sums.clear();
                 self.sums.resize(self.maxima.len(), 0.0);
-                self.collect(level.vectors, level.row, lowest, f64::INFINITY);
+                if picked_from.is_none() {
+                    self.collect(level.vectors, level.row, lowest, f64::INFINITY);
+                    self.picked_from = Some(lowest);
+                }
             }
             Some(highest) => {
                 // Not worth a pass over the row where the tokens around the cut are lighter than the error.
@@ -136,7 +146,10 @@ impl Scratch {
         if above > target {
             return Looked::Outside;
         }
-        let Some((at, before)) = self.reach(target, above) else { return Looked::Outside };
+        let Some((at, before)) = self.reach(target, above, lowest, bracket.highest.unwrap_or(level.weighing.highest))
+        else {
+            return Looked::Outside;
+        };
 
         // The cut is where the sums say, whatever the errors; the first token of all is kept even if none is needed.
         let (bound, delta) = (&level.bound, level.bound.cut);
@@ -149,8 +162,10 @@ impl Scratch {
         let (mut next, mut previous) =
             (lowest, bracket.highest.map_or(f64::INFINITY, |logit| narrow(level.row, logit)));
         for &logit in &self.logits {
-            next = if logit < cut.logit && logit > next { logit } else { next };
-            previous = if logit > cut.logit && logit < previous { logit } else { previous };
+            let (below, above) =
+                (if logit < cut.logit { logit } else { f64::MIN }, if logit > cut.logit { logit } else { f64::MAX });
+            next = if below > next { below } else { next };
+            previous = if above < previous { above } else { previous };
         }
         let x = |logit: f64| (logit - level.weighing.highest) / level.temperature;
         // 2^-48.
@@ -167,15 +182,16 @@ impl Scratch {
     }
 
     /// The first of the picked tokens, by (logit high first, id low first), at which the sum of their weights and `above`
-    /// reaches `target`, and the sum before it.
-    fn reach(&mut self, target: f64, above: f64) -> Option<(usize, f64)> {
+    /// reaches `target`, and the sum before it. Their logits lie from `lowest` to `highest`, or a rounding above.
+    fn reach(&mut self, target: f64, above: f64, lowest: f64, highest: f64) -> Option<(usize, f64)> {
         let Self { ids, logits, weights, open, .. } = self;
         let logit = |at: u32| logits[at as usize];
         let mut before = above;
         open.clear();
         open.extend(0..ids.len() as u32);
         // Each round leaves a 512th of the range; logits clustered on purpose could need more, and are the contract's.
-        for _ in 0..8 {
+        let (mut lowest, mut highest) = (lowest, highest);
+        for round in 0..8 {
             if open.len() <= FEW {
                 // Ids ascend: the first of the highest comes first.
                 while !open.is_empty() {
@@ -192,11 +208,13 @@ impl Scratch {
                 }
                 return None;
             }
-            let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
-            for &at in &*open {
-                let logit = logit(at);
-                lowest = if logit < lowest { logit } else { lowest };
-                highest = if logit > highest { logit } else { highest };
+            if round > 0 {
+                (lowest, highest) = (f64::INFINITY, f64::NEG_INFINITY);
+                for &at in &*open {
+                    let logit = logit(at);
+                    lowest = if logit < lowest { logit } else { lowest };
+                    highest = if logit > highest { logit } else { highest };
+                }
             }
             if lowest == highest {
                 let weight = weights[open[0] as usize];
