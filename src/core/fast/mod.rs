@@ -12,11 +12,11 @@
 //! * y = (l − m)·c for (l − m)/T·log2 e. The subtraction is the contract's. Its division errs by ε, our product by ε, the
 //!   constant c by 2ε: |y|·4ε, times ln 2 in the weight, below 2^-44 for |y| ≤ 90. With the polynomial's 2^-40.23 + 2^-51,
 //!   the contract's rounding of W and the sum over a block (6 levels of a tree, 6ε): η = 2^-40.
-//! * Coarse, y errs by |y|·(3e + 5ε): two roundings of l − m (from f64; one from f32), the constant's and the product's
-//!   would make 4e in the worst case; times ln 2 below 2^-17.2 for |y| ≤ 40. The polynomial 2^-21.5, the tree 6e: η = 2^-17.
-//! * Weights below 2^-90 (coarse: 2^-40) count as errors of that size, and so do blocks that are skipped because their
-//!   highest weight is below 2^-90; subnormal weights and probabilities are among them. Together less than V·2^-88
-//!   (coarse: V·2^-55), against a sum of at least 1: `negligible`.
+//! * Coarse, the difference, the constant and the product are rounded to f32: |y|·(3e + 5ε), times ln 2 below 2^-17.6 for
+//!   |y| ≤ 40. The polynomial 2^-21.5, the sum over a block (8 additions in a lane, 3 across lanes) 11e: η = 2^-17.
+//! * Weights below 2^-90 are off by less than themselves, and so are blocks that are skipped because their highest weight
+//!   is below 2^-90; subnormal weights and probabilities are among them. Coarse weights below 2^-40 are off by a 2^16th
+//!   of themselves. In two sums together less than V·2^-88 (coarse: V·2^-55), against a sum of at least 1: `negligible`.
 //! * Our sums over blocks: B·ε. The contract's: S errs by V·ε at most, but cancels between q_i and r; p and q by one
 //!   rounding each, S2 and r by V·ε each.
 //!
@@ -26,7 +26,8 @@
 //! needs to be looked at.
 //!
 //! **The cut of top-p** compares H/S with p, H the sum of the likeliest tokens up to one. S errs by V·ε, p by ε, the running
-//! sum by V·ε; ours over the list and its buckets by (V + B + 4096)·ε at most: Δ = 2η + (3V + 8192)·ε. The contract ranks
+//! sum by V·ε; ours over the list, its buckets and the blocks by (V + B + 8000)·ε at most: Δ = 2η + (3V + B + 8192)·ε, with
+//! the same 1 in 1024. The contract ranks
 //! by probability and id, and so does the fast path as long as different logits near the cut have different
 //! probabilities: with x = (l − m)/T as the contract computes it, x' − x ≥ 2^-48 makes W'/W ≥ 1 + 2^-49, from which four
 //! roundings take 2^-51, so that p' and p lie more than a unit in the last place apart. Further from the cut probabilities
@@ -154,7 +155,7 @@ impl Bound {
         let more = 1.0 + 1.0 / 1024.0;
         Self {
             walk: (2.0 * eta + (2.0 * v + 2.0 * b + 512.0) * EPSILON) * more,
-            cut: (2.0 * eta + (3.0 * v + 8192.0) * EPSILON) * more,
+            cut: (2.0 * eta + (3.0 * v + b + 8192.0) * EPSILON) * more,
             negligible: v * each,
         }
     }
