@@ -5,10 +5,12 @@ pub mod core;
 #[cfg(target_arch = "wasm32")]
 pub mod wasm;
 
+pub use contract::any_state::AnyState;
 pub use contract::batch::{StepBatchError, step_batch};
 pub use contract::frame::{Dtype, Frame, FrameError, Layout};
 pub use contract::generator::{Generator, Model, Run, StepError};
 pub use contract::json;
+pub use contract::mosaic::MosaicState;
 pub use contract::record::{Claim, Record};
 pub use contract::speculation::{Chain, ChainError, Draft};
 pub use contract::state::{GeneratorState, RunSettings, STATE_SCHEMA, StateError};

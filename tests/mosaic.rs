@@ -2,8 +2,8 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
-use quillmate_sampler::Refusal;
 use quillmate_sampler::mosaic::{ALGORITHM_VERSION, Sampler, SamplingConfig, SelectionStrategy, candidates, select};
+use quillmate_sampler::{AnyState, GeneratorState, MosaicState, Refusal};
 
 fn sample(temperature: f64, top_k: u32, top_p: f64) -> SelectionStrategy {
     SelectionStrategy::Sample(SamplingConfig::try_new(temperature, top_k, top_p).unwrap())
@@ -86,6 +86,76 @@ fn empty_nan_and_oversized_k_fail_without_a_draw() {
     assert_eq!(sampler.draws(), 0);
     let mut greedy = Sampler::new(SelectionStrategy::Greedy, 42);
     assert_eq!(refused(&mut greedy, &[f64::INFINITY]), ("logits_not_finite", Some(0)));
+}
+
+/// The published run as it would be stored after so many tokens.
+fn published(cut: usize) -> String {
+    let tokens = &[3, 3, 3, 3, 3, 2, 3, 2][..cut];
+    format!(
+        r#"{{"contract":"mosaic-splitmix64-top-k-top-p-v1","format":1,"seed":"42","draws":{cut},"prompt":[1,2],"tokens":{},"strategy":{{"kind":"sample","temperature":0.8,"top_k":3,"top_p":0.9}}}}"#,
+        serde_json::to_string(tokens).unwrap()
+    )
+}
+
+#[test]
+fn the_published_run_resumes_from_its_stored_state_at_every_cut() {
+    for cut in 0..=8 {
+        let stored = published(cut);
+        let AnyState::Mosaic(mut run) = AnyState::from_json(&stored).unwrap() else { panic!("another contract") };
+        assert_eq!(run.to_json(), stored);
+        for at in cut..8 {
+            let decision = run.step_with(&[0.0, 1.0, 2.0, 3.0]).unwrap();
+            assert_eq!(decision.draw_index, Some(at as u64));
+        }
+        assert_eq!(run.tokens, [3, 3, 3, 3, 3, 2, 3, 2], "cut at {cut}");
+        assert_eq!(run.to_json(), published(8));
+        // A refused row costs nothing.
+        let before = run.clone();
+        assert_eq!(run.step_with(&[0.0, f64::NAN]).unwrap_err().code(), "logits_not_finite");
+        assert_eq!(run, before);
+    }
+}
+
+#[test]
+fn a_greedy_run_is_stored_without_draws() {
+    let mut run = MosaicState::new(vec![7], 42, SelectionStrategy::Greedy);
+    run.step_with(&[0.0f32, 2.0, 2.0]).unwrap();
+    let stored = run.to_json();
+    assert!(stored.contains(r#""draws":0,"prompt":[7],"tokens":[1],"strategy":{"kind":"greedy"}"#), "{stored}");
+    assert_eq!(AnyState::from_json(&stored).unwrap(), AnyState::Mosaic(run));
+}
+
+#[test]
+fn states_of_both_contracts_load_through_one_door_and_an_unknown_name_is_refused() {
+    let quillmate = r#"{"contract":"quillmate-v1","format":1,"seed":"42","step":1,"prompt":[1],"tokens":[7],"settings":{"temperature":0.8,"top_k":50,"top_p":0.95}}"#;
+    let loaded = AnyState::from_json(quillmate).unwrap();
+    assert_eq!(loaded, AnyState::Quillmate(GeneratorState::from_json(quillmate).unwrap()));
+    assert_eq!((loaded.contract(), loaded.to_json()), ("quillmate-v1", quillmate.to_owned()));
+    let mosaic = published(3);
+    assert_eq!(AnyState::from_json(&mosaic).unwrap().contract(), ALGORITHM_VERSION);
+    // Neither is taken for the other.
+    assert_eq!(GeneratorState::from_json(&mosaic).unwrap_err().code(), "contract_unknown");
+
+    let refused = |from: &str, to: &str| {
+        assert!(mosaic.contains(from), "{from}");
+        AnyState::from_json(&mosaic.replacen(from, to, 1)).unwrap_err().code()
+    };
+    for name in ["mosaic-splitmix64-top-k-top-p-v2", "Mosaic-splitmix64-top-k-top-p-v1", "quillmate-v2", ""] {
+        assert_eq!(refused("mosaic-splitmix64-top-k-top-p-v1", name), "contract_unknown", "{name}");
+    }
+    assert_eq!(refused(r#""contract":"mosaic-splitmix64-top-k-top-p-v1","#, ""), "field_missing");
+    assert_eq!(refused(r#""format""#, r#""contract":"quillmate-v1","format""#), "field_repeated");
+    assert_eq!(refused(r#""format":1"#, r#""format":2"#), "format_unknown");
+    assert_eq!(refused(r#""seed":"42""#, r#""seed":42"#), "seed_not_string");
+    assert_eq!(refused(r#""draws":3"#, r#""draws":2"#), "draws_mismatch");
+    assert_eq!(refused(r#""draws":3"#, r#""draws":-1"#), "field_type");
+    assert_eq!(refused(r#""tokens":[3,"#, r#""tokens":["#), "draws_mismatch");
+    assert_eq!(refused(r#""temperature":0.8"#, r#""temperature":0"#), "temperature_out_of_range");
+    assert_eq!(refused(r#""top_k":3"#, r#""top_k":0"#), "top_k_out_of_range");
+    assert_eq!(refused(r#""top_p":0.9"#, r#""top_p":0"#), "top_p_out_of_range");
+    assert_eq!(refused(r#""kind":"sample""#, r#""kind":"greedy""#), "field_unknown");
+    assert_eq!(refused(r#""kind":"sample""#, r#""kind":"beam""#), "field_type");
+    assert_eq!(refused(r#""prompt""#, r#""step":3,"prompt""#), "field_unknown");
 }
 
 #[test]

@@ -234,6 +234,15 @@ impl Object {
         self.entries
     }
 
+    /// Looks at a string without taking it.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.entries.iter().find(|(key, _)| key == name) {
+            Some((_, Field::Scalar(Scalar::Text(text)))) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Takes an object.
     ///
     /// # Errors

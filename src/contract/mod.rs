@@ -1,10 +1,12 @@
 //! What is stored and exchanged: runs, their state, logits on the wire, and the check of a claim.
 
+pub mod any_state;
 pub mod batch;
 mod checksum;
 pub mod frame;
 pub mod generator;
 pub mod json;
+pub mod mosaic;
 pub mod processors;
 pub mod record;
 pub mod speculation;

@@ -19,6 +19,7 @@ use super::json::{FieldError, Object, Scalar};
 use super::processors::read_processors;
 use super::version::{CONTRACT, STATE_FORMAT};
 use crate::core::error::{Refusal, SettingsError};
+use crate::core::mosaic::{ALGORITHM_VERSION, MosaicError};
 use crate::core::processors::{ProcessorError, Processors};
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
 
@@ -57,6 +58,15 @@ pub enum StateError {
         /// How many tokens there are.
         tokens: u64,
     },
+    /// `draws_mismatch`: a run of the older contract has consumed another number of draws than its tokens took.
+    DrawsMismatch {
+        /// The draws that were given.
+        draws: u64,
+        /// The draws its tokens took.
+        expected: u64,
+    },
+    /// A setting of the older contract is out of range.
+    Mosaic(MosaicError),
 }
 
 impl From<FieldError> for StateError {
@@ -71,6 +81,12 @@ impl From<SettingsError> for StateError {
     }
 }
 
+impl From<MosaicError> for StateError {
+    fn from(error: MosaicError) -> Self {
+        Self::Mosaic(error)
+    }
+}
+
 impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -81,6 +97,9 @@ impl fmt::Display for StateError {
             Self::ProcessorVersion(version) => {
                 write!(f, "processor version {version} is not known; this release keeps 1")
             }
+            Self::Contract(name) if name == ALGORITHM_VERSION => {
+                write!(f, "a run of {name:?} does not go on under {CONTRACT:?}; it is loaded as what it is")
+            }
             Self::Contract(name) => write!(f, "contract {name:?} is not known; this release keeps {CONTRACT:?}"),
             Self::Format(version) => {
                 write!(f, "state format {version} is not known; this release reads {STATE_FORMAT}")
@@ -90,6 +109,10 @@ impl fmt::Display for StateError {
                 write!(f, "the seed must be a decimal integer from 0 to 18446744073709551615, but is {text:?}")
             }
             Self::StepMismatch { step, tokens } => write!(f, "the step is {step}, but there are {tokens} tokens"),
+            Self::DrawsMismatch { draws, expected } => {
+                write!(f, "the run has consumed {draws} draws, but its tokens took {expected}")
+            }
+            Self::Mosaic(error) => error.fmt(f),
         }
     }
 }
@@ -109,6 +132,8 @@ impl Refusal for StateError {
             Self::SeedNotString(_) => "seed_not_string",
             Self::SeedMalformed(_) => "seed_malformed",
             Self::StepMismatch { .. } => "step_mismatch",
+            Self::DrawsMismatch { .. } => "draws_mismatch",
+            Self::Mosaic(error) => error.code(),
         }
     }
 
@@ -123,6 +148,7 @@ impl Refusal for StateError {
         match self {
             Self::Settings(error) => error.value(),
             Self::Processor(error) => error.value(),
+            Self::Mosaic(error) => error.value(),
             _ => None,
         }
     }

@@ -226,6 +226,28 @@ export function mosaicDecision(
   drawIndex: number | bigint,
 ): MosaicDecision;
 
+/** The state of a run of the older contract; a greedy run has no draws, a sampled one has a draw for each token. */
+export interface MosaicState {
+  contract: "mosaic-splitmix64-top-k-top-p-v1";
+  format: 1;
+  seed: string;
+  /** Draws consumed so far. */
+  draws: number;
+  prompt: number[];
+  tokens: number[];
+  strategy: { kind: "greedy" } | { kind: "sample"; temperature: number; top_k: number; top_p: number };
+}
+
+/**
+ * The one door for stored states: checks a state of either contract and gives it back as it is. An unknown contract is
+ * refused (`contract_unknown`), and so is every other fault. `Generator.fromState` goes on from the one kind,
+ * `mosaicStep` from the other.
+ */
+export function loadState(state: unknown): GeneratorState | MosaicState;
+
+/** Emits the next token of a run of the older contract: the decision, and the state after it. */
+export function mosaicStep(state: MosaicState, logits: Logits): { decision: MosaicDecision; state: MosaicState };
+
 /** A fresh seed from the platform's secure random source (Web Crypto), as a decimal string. */
 export function randomSeed(): string;
 

@@ -16,7 +16,7 @@ mod verify;
 pub use batch::{sample_batch, step_batch};
 pub use frame::Frame;
 pub use generator::Generator;
-pub use mosaic::mosaic_decision;
+pub use mosaic::{load_state, mosaic_decision, mosaic_step};
 pub use verify::verify;
 
 use js_sys::{BigInt, Float64Array, Object, Reflect, Uint32Array};

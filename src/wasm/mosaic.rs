@@ -1,12 +1,14 @@
 //! The older contract, for replaying its recorded runs.
 
-use js_sys::Reflect;
+use js_sys::{Object, Reflect};
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_value};
 use super::foreign::is_array;
 use super::read;
 use super::verify::to_plain;
+use crate::contract::any_state::AnyState;
+use crate::contract::mosaic::MosaicState;
 use crate::core::mosaic::{SamplingConfig, SelectionStrategy, select};
 use crate::core::settings::TopK;
 
@@ -22,6 +24,23 @@ pub fn mosaic_decision(
     let (seed, draw_index) = (read::seed(seed)?, read::counter("draw_index", draw_index)?);
     let decision = select(&row, &strategy, seed, draw_index).map_err(refuse)?;
     to_plain(&decision)
+}
+
+/// `loadState(state)`.
+#[wasm_bindgen(js_name = loadState, skip_typescript)]
+pub fn load_state(state: &JsValue) -> Result<JsValue, JsValue> {
+    to_plain(&AnyState::from_object(read::object("state", state)?).map_err(refuse)?)
+}
+
+/// `mosaicStep(state, logits)`.
+#[wasm_bindgen(js_name = mosaicStep, skip_typescript)]
+pub fn mosaic_step(state: &JsValue, logits: &JsValue) -> Result<Object, JsValue> {
+    let mut state = MosaicState::from_object(read::object("state", state)?).map_err(refuse)?;
+    let decision = state.step_with(&read::logits(logits)?.wide()).map_err(refuse)?;
+    let object = Object::new();
+    Reflect::set(&object, &"decision".into(), &to_plain(&decision)?)?;
+    Reflect::set(&object, &"state".into(), &to_plain(&state)?)?;
+    Ok(object)
 }
 
 /// `"greedy"`, or an object with temperature, topK and topP, all three given.

@@ -1,7 +1,7 @@
 // The older contract: its recorded runs replay.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mosaicDecision, uniform } from "@quillmate/sampler";
+import { Generator, loadState, mosaicDecision, mosaicStep, uniform } from "@quillmate/sampler";
 import { contract, numbers, refused } from "./support.mjs";
 
 test("mosaic vectors", () => {
@@ -48,4 +48,47 @@ test("its settings are strict and its logits finite", () => {
   assert.equal(refused("logits_not_finite", () => decide(good, Float64Array.of(0, -Infinity, 2))).index, 1);
   assert.equal(refused("logits_not_finite", () => decide("greedy", Float64Array.of(NaN))).index, 0);
   refused("logits_empty", () => decide("greedy", new Float64Array()));
+});
+
+const published = (cut) => ({
+  contract: "mosaic-splitmix64-top-k-top-p-v1",
+  format: 1,
+  seed: "42",
+  draws: cut,
+  prompt: [1, 2],
+  tokens: [3, 3, 3, 3, 3, 2, 3, 2].slice(0, cut),
+  strategy: { kind: "sample", temperature: 0.8, top_k: 3, top_p: 0.9 },
+});
+
+test("the published run resumes from its stored state at every cut", () => {
+  for (let cut = 0; cut <= 8; cut++) {
+    let state = loadState(JSON.parse(JSON.stringify(published(cut))));
+    assert.deepEqual(state, published(cut));
+    for (let n = cut; n < 8; n++) {
+      const next = mosaicStep(state, Float32Array.of(0, 1, 2, 3));
+      assert.equal(next.decision.draw_index, n);
+      assert.equal(next.decision.token_id, next.state.tokens.at(-1));
+      state = next.state;
+    }
+    assert.deepEqual(state, published(8));
+  }
+});
+
+test("states of both contracts load through one door, and an unknown name is refused", () => {
+  const run = new Generator(() => Float32Array.of(0, 1), [1], "42");
+  run.step();
+  assert.deepEqual(loadState(run.state()), run.state());
+  const greedy = { ...published(0), tokens: [1], strategy: { kind: "greedy" } };
+  assert.deepEqual(loadState(greedy), greedy);
+  for (const contract of ["mosaic-splitmix64-top-k-top-p-v2", "quillmate-v2", ""]) {
+    refused("contract_unknown", () => loadState({ ...published(1), contract }));
+  }
+  refused("contract_unknown", () => Generator.fromState(null, published(1)));
+  refused("contract_unknown", () => mosaicStep(run.state(), Float32Array.of(0, 1)));
+  refused("field_missing", () => loadState({}));
+  refused("draws_mismatch", () => loadState({ ...published(3), draws: 2 }));
+  refused("top_k_out_of_range", () => loadState({ ...published(3), strategy: { ...published(3).strategy, top_k: 0 } }));
+  for (const bad of [null, undefined, 1, "x", []]) refused("field_type", () => loadState(bad));
+  refused("logits_not_finite", () => mosaicStep(published(1), Float32Array.of(NaN)));
+  run.free();
 });

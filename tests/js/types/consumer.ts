@@ -5,7 +5,9 @@ import init, {
   exp,
   Frame,
   Generator,
+  loadState,
   mosaicDecision,
+  mosaicStep,
   randomSeed,
   sampleBatch,
   sampleToken,
@@ -132,6 +134,9 @@ Frame.dense(0, new Float64Array(3));
 run.position = 3;
 const probability: number | null = mosaicDecision(logits, { temperature: 1, topK: 2, topP: 1 }, "42", 0).selected_probability;
 mosaicDecision(logits, "greedy", 42n, 0n);
+const loaded = loadState(JSON.parse("{}"));
+if (loaded.contract === "quillmate-v1") Generator.fromState(null, loaded);
+else mosaicStep(loaded, logits).state.draws.toFixed();
 // @ts-expect-error the older contract has no defaults
 mosaicDecision(logits, { temperature: 1 }, "42", 0);
 // @ts-expect-error a state's seed is text

@@ -1,0 +1,142 @@
+//! A run of the older contract `mosaic-splitmix64-top-k-top-p-v1` as self-describing JSON, and its replay.
+//!
+//! ```json
+//! {"contract": "mosaic-splitmix64-top-k-top-p-v1", "format": 1, "seed": "42", "draws": 2, "prompt": [1, 2],
+//!  "tokens": [3, 3], "strategy": {"kind": "sample", "temperature": 0.8, "top_k": 3, "top_p": 0.9}}
+//! ```
+//!
+//! A greedy run says `{"kind": "greedy"}` and has no draws; a sampled one has a draw for each token.
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::json::{FieldError, Object};
+use super::state::{StateError, take_seed};
+use super::version::STATE_FORMAT;
+use crate::core::logits::Logit;
+use crate::core::mosaic::{ALGORITHM_VERSION, MosaicError, SampleDecision, SamplingConfig, SelectionStrategy, select};
+use crate::core::settings::TopK;
+
+/// The state of a run of the older contract: all that its next token depends on besides the logits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MosaicState {
+    /// The seed of every draw.
+    pub seed: u64,
+    /// How many draws have been consumed; the next one is output number `draws` of the seed's sequence.
+    pub draws: u64,
+    /// Token ids the run started from.
+    pub prompt: Vec<u32>,
+    /// Token ids emitted so far.
+    pub tokens: Vec<u32>,
+    /// Greedy, or temperature, top-k and top-p.
+    pub strategy: SelectionStrategy,
+}
+
+impl MosaicState {
+    /// A run that has emitted nothing.
+    #[must_use]
+    pub fn new(prompt: Vec<u32>, seed: u64, strategy: SelectionStrategy) -> Self {
+        Self { seed, draws: 0, prompt, tokens: Vec::new(), strategy }
+    }
+
+    /// Emits the next token from the logits of this step.
+    ///
+    /// # Errors
+    /// Every refusal of the row; no draw is consumed, and the run stays where it was.
+    pub fn step_with<L: Logit>(&mut self, logits: &[L]) -> Result<SampleDecision, MosaicError> {
+        let decision = select(logits, &self.strategy, self.seed, self.draws)?;
+        self.tokens.push(decision.token_id);
+        self.draws += u64::from(decision.random_draw.is_some());
+        Ok(decision)
+    }
+
+    /// The state as JSON text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a state has string keys and finite numbers only")
+    }
+
+    /// Reads a state from a JSON object.
+    ///
+    /// # Errors
+    /// Every refusal of [`StateError`], and of its strategy's settings.
+    pub fn from_object(mut object: Object) -> Result<Self, StateError> {
+        let contract = object.string("contract")?;
+        if contract != ALGORITHM_VERSION {
+            return Err(StateError::Contract(contract));
+        }
+        let format = object.integer("format")?;
+        if format != u64::from(STATE_FORMAT) {
+            return Err(StateError::Format(format));
+        }
+        let seed = take_seed(&mut object)?;
+        let draws = object.integer("draws")?;
+        let prompt = object.tokens("prompt")?;
+        let tokens = object.tokens("tokens")?;
+        let strategy = take_strategy(&mut object)?;
+        object.finish()?;
+        let expected = if strategy == SelectionStrategy::Greedy { 0 } else { tokens.len() as u64 };
+        if draws != expected {
+            return Err(StateError::DrawsMismatch { draws, expected });
+        }
+        Ok(Self { seed, draws, prompt, tokens, strategy })
+    }
+}
+
+fn take_strategy(object: &mut Object) -> Result<SelectionStrategy, StateError> {
+    let mut fields = object.object("strategy")?;
+    let kind = fields.string("kind")?;
+    let strategy = match kind.as_str() {
+        "greedy" => SelectionStrategy::Greedy,
+        "sample" => {
+            let temperature = fields.number("temperature")?;
+            let top_k = TopK::from_f64(fields.number("top_k")?)?.get();
+            let top_p = fields.number("top_p")?;
+            SelectionStrategy::Sample(SamplingConfig::try_new(temperature, top_k, top_p)?)
+        }
+        _ => {
+            let path = "strategy.kind".to_owned();
+            let found = format!("{:?}", kind.chars().take(40).collect::<String>());
+            return Err(FieldError::Type { path, expected: "\"greedy\" or \"sample\"", found }.into());
+        }
+    };
+    fields.finish()?;
+    Ok(strategy)
+}
+
+/// The form of [`SelectionStrategy`] in JSON.
+struct Strategy<'a>(&'a SelectionStrategy);
+
+impl Serialize for Strategy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            SelectionStrategy::Greedy => {
+                let mut fields = serializer.serialize_struct("Strategy", 1)?;
+                fields.serialize_field("kind", "greedy")?;
+                fields.end()
+            }
+            SelectionStrategy::Sample(config) => {
+                let mut fields = serializer.serialize_struct("Strategy", 4)?;
+                fields.serialize_field("kind", "sample")?;
+                fields.serialize_field("temperature", &config.temperature())?;
+                fields.serialize_field("top_k", &config.top_k())?;
+                fields.serialize_field("top_p", &config.top_p())?;
+                fields.end()
+            }
+        }
+    }
+}
+
+impl Serialize for MosaicState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("MosaicState", 7)?;
+        fields.serialize_field("contract", ALGORITHM_VERSION)?;
+        fields.serialize_field("format", &STATE_FORMAT)?;
+        fields.serialize_field("seed", &self.seed.to_string())?;
+        fields.serialize_field("draws", &self.draws)?;
+        fields.serialize_field("prompt", &self.prompt)?;
+        fields.serialize_field("tokens", &self.tokens)?;
+        fields.serialize_field("strategy", &Strategy(&self.strategy))?;
+        fields.end()
+    }
+}
