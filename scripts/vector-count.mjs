@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 
 const kind = process.argv[2];
 const elsewhere = {
+  derive_seed: ["derive_seed", "derive_seed"],
   exp_hard: ["exp_hard", "exp"],
   processor: ["processors", "processors"],
   processed_run: ["processors", "runs"],

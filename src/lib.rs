@@ -17,6 +17,7 @@ pub use contract::state::{GeneratorState, RunSettings, STATE_SCHEMA, StateError}
 pub use contract::trace::{Candidate, Stage, Trace};
 pub use contract::verify::{Divergence, Verdict, Why, verify};
 pub use core::constraint;
+pub use core::derive::{LabelError, MAX_LABEL, derive_seed};
 pub use core::distribution::{Distribution, distribution};
 pub use core::error::{DistributionError, LogitsError, Refusal, SampleError, SettingsError};
 pub use core::exp::exp;

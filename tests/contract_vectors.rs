@@ -40,6 +40,11 @@ fn every_speculation() {
 }
 
 #[test]
+fn every_derived_seed() {
+    println!("ran {} derive_seed cases", shared::derived_seeds());
+}
+
+#[test]
 fn every_run_of_the_older_contract() {
     println!("ran {} mosaic cases", shared::mosaics());
 }

@@ -39,6 +39,11 @@ fn every_speculation() {
 }
 
 #[wasm_bindgen_test]
+fn every_derived_seed() {
+    console_log!("ran {} derive_seed cases", shared::derived_seeds());
+}
+
+#[wasm_bindgen_test]
 fn every_run_of_the_older_contract() {
     console_log!("ran {} mosaic cases", shared::mosaics());
 }

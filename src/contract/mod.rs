@@ -1,5 +1,6 @@
 //! What is stored and exchanged: runs, their state, logits on the wire, and the check of a claim.
 
+pub mod again;
 pub mod any_state;
 pub mod batch;
 mod checksum;

@@ -1,6 +1,7 @@
 //! Pure arithmetic: nothing here knows of serialization, clocks, files or hash maps.
 
 pub mod constraint;
+pub mod derive;
 pub mod distribution;
 pub mod error;
 pub mod exp;

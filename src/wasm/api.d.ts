@@ -248,6 +248,15 @@ export function loadState(state: unknown): GeneratorState | MosaicState;
 /** Emits the next token of a run of the older contract: the decision, and the state after it. */
 export function mosaicStep(state: MosaicState, logits: Logits): { decision: MosaicDecision; state: MosaicState };
 
+/**
+ * The seed for a use of its own, such as `draft-model` or `repair-attempt-1`, as a decimal string: HKDF-SHA256 of root, label
+ * and attempt. A root may be public where runs are to be repeated by anybody; it must be secret (and random) where nobody may
+ * guess what was or will be drawn. Neither root nor derived seed is fit for a password, a token or a key.
+ *
+ * @param label 1 to 255 bytes of UTF-8, compared by its bytes
+ */
+export function deriveSeed(root: Seed, label: string, attempt: number | bigint): string;
+
 /** A fresh seed from the platform's secure random source (Web Crypto), as a decimal string. */
 export function randomSeed(): string;
 
@@ -260,6 +269,15 @@ export class Generator {
   constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: RunSettings);
   /** Resumes a stored run; the next token is the one the run would have emitted. */
   static fromState(model: Model | null, state: GeneratorState): Generator;
+  /** Replay: the run of this state again from step 0, with the same seed. Given the same logits, the same tokens. */
+  static replay(model: Model | null, state: GeneratorState): Generator;
+  /**
+   * New candidate: another run from the same prompt under the same settings, from step 0, with the seed
+   * `deriveSeed(state.seed, "candidate", attempt)`.
+   */
+  static newCandidate(model: Model | null, state: GeneratorState, attempt: number | bigint): Generator;
+  /** Resume: the rest of the same run, from where it is. `fromState` under the name that goes with the two above. */
+  static resume(model: Model | null, state: GeneratorState): Generator;
   /** Asks the model for logits and emits the next token. What the model throws reaches the caller as it is. */
   step(): number;
   /** Emits the next token from logits that have arrived. */

@@ -49,6 +49,10 @@ fn model(value: &JsValue) -> Result<Option<Function>, JsValue> {
     }
 }
 
+fn state(value: &JsValue) -> Result<GeneratorState, JsValue> {
+    GeneratorState::from_object(read::object("state", value)?).map_err(refuse)
+}
+
 impl Generator {
     fn of(model: Option<Function>, run: Run) -> Self {
         Self(Rc::new(Inner { model, run: RefCell::new(run), asking: Cell::new(false) }))
@@ -140,9 +144,28 @@ impl Generator {
     /// `Generator.fromState(model, state)`.
     #[wasm_bindgen(js_name = fromState, skip_typescript)]
     pub fn from_state(model: &JsValue, state: &JsValue) -> Result<Generator, JsValue> {
-        let model = self::model(model)?;
-        let state = GeneratorState::from_object(read::object("state", state)?).map_err(refuse)?;
+        let (model, state) = (self::model(model)?, self::state(state)?);
         Ok(Self::of(model, Run::from_state(state)))
+    }
+
+    /// `Generator.replay(model, state)`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn replay(model: &JsValue, state: &JsValue) -> Result<Generator, JsValue> {
+        let (model, state) = (self::model(model)?, self::state(state)?);
+        Ok(Self::of(model, Run::replay(&state)))
+    }
+
+    /// `Generator.newCandidate(model, state, attempt)`.
+    #[wasm_bindgen(js_name = newCandidate, skip_typescript)]
+    pub fn new_candidate(model: &JsValue, state: &JsValue, attempt: &JsValue) -> Result<Generator, JsValue> {
+        let (model, state) = (self::model(model)?, self::state(state)?);
+        Ok(Self::of(model, Run::new_candidate(&state, read::counter("attempt", attempt)?)))
+    }
+
+    /// `Generator.resume(model, state)`.
+    #[wasm_bindgen(skip_typescript)]
+    pub fn resume(model: &JsValue, state: &JsValue) -> Result<Generator, JsValue> {
+        Self::from_state(model, state)
     }
 
     /// `step()`.

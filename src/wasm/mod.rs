@@ -23,7 +23,7 @@ use js_sys::{BigInt, Float64Array, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::contract::state::STATE_SCHEMA;
-use crate::core::{sample, speculative, splitmix};
+use crate::core::{derive, sample, speculative, splitmix};
 use error::{refuse, sampler_error};
 use read::{Row, of_either_type};
 
@@ -79,6 +79,14 @@ pub fn uniform(seed: &JsValue, step: &JsValue, stream: &JsValue) -> Result<f64, 
 #[wasm_bindgen(skip_typescript)]
 pub fn draw(seed: &JsValue, step: &JsValue, stream: &JsValue) -> Result<BigInt, JsValue> {
     Ok(BigInt::from(splitmix::draw(read::seed(seed)?, read::counter("step", step)?, read::stream(stream)?)))
+}
+
+/// `deriveSeed(root, label, attempt)`.
+#[wasm_bindgen(js_name = deriveSeed, skip_typescript)]
+pub fn derive_seed(root: &JsValue, label: &JsValue, attempt: &JsValue) -> Result<String, JsValue> {
+    let (root, text) = (read::seed(root)?, read::label(label)?);
+    let attempt = read::counter("attempt", attempt)?;
+    derive::derive_seed(root, &text, attempt).map(|seed| seed.to_string()).map_err(refuse)
 }
 
 /// `exp(x)`.

@@ -1,6 +1,6 @@
 //! JavaScript values, checked: what is not exactly what was asked for is refused and named.
 
-use js_sys::{BigInt, Reflect};
+use js_sys::{BigInt, JsString, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
@@ -173,6 +173,12 @@ pub fn seed(value: &JsValue) -> Result<u64, JsValue> {
     let code = if numeric { "seed_out_of_range" } else { "seed_type" };
     let expected = "a bigint below 2^64, a decimal string, or a safe non-negative integer";
     integer(value).ok_or_else(|| wrong(code, "seed", expected, value))
+}
+
+/// A label: a string that is whole, since half a surrogate pair would become the same text as another label's.
+pub fn label(value: &JsValue) -> Result<String, JsValue> {
+    let whole = value.dyn_ref::<JsString>().filter(|text| text.is_valid_utf16()).and_then(|_| value.as_string());
+    whole.ok_or_else(|| wrong("label_type", "label", "a string without lone surrogates", value))
 }
 
 /// A step or a stream.

@@ -1,7 +1,7 @@
 // Seeds and counters: 64 bits arrive whole or not at all.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { draw, Generator, randomSeed, uniform } from "@quillmate/sampler";
+import { deriveSeed, draw, Generator, randomSeed, uniform } from "@quillmate/sampler";
 import { model, refused, straight } from "./support.mjs";
 
 const LAST = 2n ** 64n - 1n;
@@ -69,4 +69,47 @@ test("randomSeed: decimal, below 2^64, not twice the same, usable", () => {
   assert.equal(ones, LAST);
   assert.equal(zeros, LAST);
   straight(1, { seed: randomSeed() }).free();
+});
+
+test("deriveSeed: labels and attempts are taken whole or refused", () => {
+  assert.equal(deriveSeed(42, "draft-model", 0), deriveSeed("42", "draft-model", 0n));
+  assert.notEqual(deriveSeed(42, "draft-model", 0), deriveSeed(42, "draft-model", 1));
+  refused("label_empty", () => deriveSeed(42, "", 0));
+  refused("label_too_long", () => deriveSeed(42, "é".repeat(128), 0));
+  for (const label of [undefined, null, 1, {}, ["a"], "a\ud800", "\udc00", new String("a"), Symbol("a")]) {
+    refused("label_type", () => deriveSeed(42, label, 0));
+  }
+  for (const bad of [undefined, -1, 1.5, 2n ** 64n, "1"]) refused("attempt_out_of_range", () => deriveSeed(42, "a", bad));
+  refused("seed_malformed", () => deriveSeed("042", "a", 0));
+});
+
+test("replay, new candidate and resume are three things", () => {
+  const run = straight(9);
+  const state = run.state();
+  const rest = (generator, steps) => {
+    for (let n = 0; n < steps; n++) generator.step();
+    const tokens = [...generator.tokens];
+    generator.free();
+    return tokens;
+  };
+  const replay = Generator.replay(model, state);
+  assert.deepEqual(replay.state(), { ...state, step: 0, tokens: [] });
+  assert.deepEqual(rest(replay, 9), state.tokens);
+
+  const candidates = [1, 2n].map((attempt) => Generator.newCandidate(model, state, attempt));
+  candidates.forEach((candidate, at) => {
+    assert.equal(candidate.seed, deriveSeed(state.seed, "candidate", at + 1));
+    assert.deepEqual(candidate.state(), { ...state, step: 0, tokens: [], seed: candidate.seed });
+  });
+  const [first, second] = candidates.map((candidate) => rest(candidate, 9));
+  assert.notDeepEqual(first, second);
+  assert.notDeepEqual(first, state.tokens);
+
+  const resumed = Generator.resume(model, state);
+  assert.deepEqual(resumed.state(), state);
+  assert.equal(resumed.step(), run.step());
+  resumed.free();
+  run.free();
+  refused("attempt_out_of_range", () => Generator.newCandidate(model, state));
+  for (const call of [Generator.replay, Generator.newCandidate, Generator.resume]) refused("field_type", () => call(model, null, 1));
 });

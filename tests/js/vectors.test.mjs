@@ -1,8 +1,8 @@
 // The whole of contract.json, bit for bit. Each kind says how many cases it ran; the caller holds that against the file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { distribution, draw, exp, Generator, sampleToken, uniform } from "@quillmate/sampler";
-import { asF32, below, contract, fromBits, hardExp, LARGEST_U, numbers, settingsOf, toBits } from "./support.mjs";
+import { deriveSeed, distribution, draw, exp, Generator, sampleToken, uniform } from "@quillmate/sampler";
+import { asF32, below, contract, derivedSeeds, fromBits, hardExp, LARGEST_U, numbers, settingsOf, toBits } from "./support.mjs";
 
 /** One test over all cases of a kind. */
 function cases(kind, list, check) {
@@ -31,6 +31,11 @@ cases("uniform", contract.uniform, ({ seed, step, stream, draw: bits, uniform_bi
     assert.equal(toBits(uniform(s, step, stream)), uniform_bits, name);
     if (stream === 0) assert.equal(toBits(uniform(s, step)), uniform_bits, name);
   }
+});
+
+cases("derive_seed", derivedSeeds.derive_seed, ({ root, label, attempt, seed }, name) => {
+  assert.equal(deriveSeed(root, label, BigInt(attempt)), seed, name);
+  assert.equal(deriveSeed(BigInt(root), label, BigInt(attempt)), seed, name);
 });
 
 cases("sample", contract.sample, (vector, name) => {

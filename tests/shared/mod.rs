@@ -187,6 +187,19 @@ pub fn speculations() -> usize {
     cases.len()
 }
 
+/// Made by `tests/vectors/derive_seed.py`, an implementation of its own.
+pub fn derived_seeds() -> usize {
+    let vectors: Value = serde_json::from_str(include_str!("../vectors/derive_seed.json")).expect("JSON");
+    let cases = vectors["derive_seed"].as_array().expect("a list");
+    assert!(!cases.is_empty());
+    for case in cases {
+        let label = case["label"].as_str().expect("text");
+        let found = quillmate_sampler::derive_seed(integer(&case["root"]), label, integer(&case["attempt"]));
+        assert_eq!(found, Ok(integer(&case["seed"])), "{}", case["name"]);
+    }
+    cases.len()
+}
+
 pub fn mosaics() -> usize {
     use quillmate_sampler::mosaic::{Sampler, SamplingConfig, SelectionStrategy, candidates};
     let cases = section("mosaic-splitmix64-top-k-top-p-v1");

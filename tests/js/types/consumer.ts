@@ -1,5 +1,6 @@
 // Compiled in the strictest mode, never run: what a user writes must pass, what the types forbid must not.
 import init, {
+  deriveSeed,
   distribution,
   draw,
   exp,
@@ -134,6 +135,10 @@ Frame.dense(0, new Float64Array(3));
 run.position = 3;
 const probability: number | null = mosaicDecision(logits, { temperature: 1, topK: 2, topP: 1 }, "42", 0).selected_probability;
 mosaicDecision(logits, "greedy", 42n, 0n);
+const derived: string = deriveSeed(42n, "draft-model", 0);
+Generator.replay(model, state).free();
+Generator.newCandidate(model, state, 1n).free();
+Generator.resume(null, state).free();
 const loaded = loadState(JSON.parse("{}"));
 if (loaded.contract === "quillmate-v1") Generator.fromState(null, loaded);
 else mosaicStep(loaded, logits).state.draws.toFixed();
@@ -142,4 +147,4 @@ mosaicDecision(logits, { temperature: 1 }, "42", 0);
 // @ts-expect-error a state's seed is text
 state.seed = 42;
 
-export { bits, dtype, judged, layout, most, probability, schema, token, topK, y };
+export { bits, derived, dtype, judged, layout, most, probability, schema, token, topK, y };
