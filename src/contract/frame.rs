@@ -406,6 +406,13 @@ impl Frame {
         row
     }
 
+    /// The allowed tokens this frame holds, ids ascending, with their logits.
+    pub fn entries(&self) -> impl Iterator<Item = (u32, f32)> {
+        let id = |at: usize| self.ids.as_ref().map_or(at as u32, |ids| ids[at]);
+        let held = self.logits.iter().enumerate().map(move |(at, logit)| (id(at), *logit));
+        held.filter(|(_, logit)| *logit != f32::NEG_INFINITY)
+    }
+
     /// All bytes before the checksum.
     fn body(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + self.logits.len() * (self.dtype.width() + 3) + CHECKSUM);

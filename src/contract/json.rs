@@ -330,6 +330,53 @@ impl Object {
         self.list(name, "a string", text)
     }
 
+    /// Takes a list of strings, each of which may be null.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object); a wrong element is named by its index.
+    pub fn strings_or_null(&mut self, name: &str) -> Result<Vec<Option<String>>, FieldError> {
+        self.list(name, "a string or null", |field| match field {
+            Field::Scalar(Scalar::Null) => Ok(None),
+            other => text(other).map(Some),
+        })
+    }
+
+    /// Takes a field if it is null, and says whether it was; one that may be null must be there all the same.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn null(&mut self, name: &str) -> Result<bool, FieldError> {
+        let null = |(key, field): &(String, Field)| key == name && matches!(field, Field::Scalar(Scalar::Null));
+        if self.entries.iter().any(null) {
+            return self.scalar(name).map(|_| true);
+        }
+        Ok(false)
+    }
+
+    /// Takes a string that may be null.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn string_or_null(&mut self, name: &str) -> Result<Option<String>, FieldError> {
+        if self.null(name)? { Ok(None) } else { self.string(name).map(Some) }
+    }
+
+    /// Takes an integer from 0 to 2^64 − 1 that may be null.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn integer_or_null(&mut self, name: &str) -> Result<Option<u64>, FieldError> {
+        if self.null(name)? { Ok(None) } else { self.integer(name).map(Some) }
+    }
+
+    /// Takes a number that may be null.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn number_or_null(&mut self, name: &str) -> Result<Option<f64>, FieldError> {
+        if self.null(name)? { Ok(None) } else { self.number(name).map(Some) }
+    }
+
     /// Takes a list of token ids.
     ///
     /// # Errors

@@ -1,0 +1,651 @@
+//! Where two records first part, and in what: for the day somebody says "same seed, other text".
+//!
+//! What made the records is compared first and said first. Then, step by step, what goes into a token is compared in the
+//! order in which it goes in, and the first difference ends the search: the input ids, the logits, settings and processors,
+//! the candidates, the draw, the token; after the last step, the stop. What a record does not hold is reported as missing
+//! and never counts as equal. Raw values (ids, logits, probabilities, seeds, draws) are left out unless asked for.
+
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+use super::frame::Frame;
+use super::generator::Run;
+use super::record_file::RecordFile;
+use super::state::GeneratorState;
+use crate::core::processors::Processor;
+use crate::core::splitmix::{streams, uniform};
+
+/// How many of the likeliest tokens are shown where logits differ and values are asked for.
+const TOP: usize = 5;
+
+/// What came of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The runs are the same, with evidence for every part of every step.
+    Same,
+    /// They part.
+    Diverged,
+    /// No difference was found, but something could not be compared.
+    Insufficient,
+}
+
+/// One of the two records, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The first record.
+    First,
+    /// The second record.
+    Second,
+    /// Both.
+    Both,
+}
+
+/// What a step is made of, in the order it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// The ids before a step: prompt, and tokens emitted before the records begin.
+    InputIds,
+    /// What the model gave.
+    Logits,
+    /// Temperature, top-k, top-p, processors, constraint.
+    Settings,
+    /// The tokens a token was chosen among.
+    Candidates,
+    /// The uniform number: its index, then its value.
+    Draw,
+    /// The token.
+    Token,
+    /// When and why the run stopped.
+    Stop,
+}
+
+impl What {
+    fn name(self) -> &'static str {
+        match self {
+            Self::InputIds => "input ids",
+            Self::Logits => "logits",
+            Self::Settings => "settings and processors",
+            Self::Candidates => "candidates",
+            Self::Draw => "draw",
+            Self::Token => "token",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// Something two records of a run are told apart by, that is not the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReleaseField {
+    /// Which, such as `target`.
+    pub field: &'static str,
+    /// What the first record says; `None`: nothing.
+    pub first: Option<String>,
+    /// What the second record says; `None`: nothing.
+    pub second: Option<String>,
+}
+
+/// The first difference.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// In what.
+    pub what: What,
+    /// At which step, counted in the first record as states count them; for input ids, `None`.
+    pub step: Option<u64>,
+    /// Where in it, for programs: `index 3`, `rank 2`, `vocabulary`, `top_k`, `processors[0]`, `constraint`, `count`,
+    /// `probability`, `index`, `value`, `id`, `tokens`, `max_tokens`, `end_tokens`, `reason`.
+    pub at: String,
+    /// The same in words.
+    pub detail: String,
+    /// Checksums of the frames, where the logits differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digests: Option<[String; 2]>,
+    /// What stands there in the first and in the second record, where values were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<[Evidence; 2]>,
+}
+
+/// A raw value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Evidence {
+    /// Nothing: `null`.
+    None,
+    /// A count, an id, an index.
+    Integer(u64),
+    /// A logit, a probability, a uniform number.
+    Number(f64),
+    /// A seed, a reason, a constraint.
+    Text(String),
+    /// A processor with its parameters.
+    Processor(Processor),
+    /// Several.
+    List(Vec<Evidence>),
+}
+
+impl Evidence {
+    fn ids(ids: Option<&[u32]>) -> Self {
+        ids.map_or(Self::None, |ids| Self::List(ids.iter().map(|id| (*id).into()).collect()))
+    }
+}
+
+impl From<u64> for Evidence {
+    fn from(integer: u64) -> Self {
+        Self::Integer(integer)
+    }
+}
+
+impl From<u32> for Evidence {
+    fn from(integer: u32) -> Self {
+        Self::Integer(integer.into())
+    }
+}
+
+impl From<f64> for Evidence {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<String> for Evidence {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<T: Into<Evidence>> From<Option<T>> for Evidence {
+    fn from(option: Option<T>) -> Self {
+        option.map_or(Self::None, T::into)
+    }
+}
+
+/// For a paragraph: as JSON, but for a processor, of which the name must do.
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Integer(integer) => write!(f, "{integer}"),
+            Self::Number(number) => write!(f, "{number:?}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Processor(processor) => f.write_str(processor.name()),
+            Self::List(list) => {
+                for (at, one) in list.iter().enumerate() {
+                    write!(f, "{}{one}", if at == 0 { "[" } else { ", " })?;
+                }
+                f.write_str(if list.is_empty() { "[]" } else { "]" })
+            }
+        }
+    }
+}
+
+/// Evidence that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Of what.
+    pub what: What,
+    /// Which record lacks it.
+    pub record: Side,
+    /// The first step that lacks it; `None` where it belongs to no step.
+    pub step: Option<u64>,
+}
+
+/// What a comparison of two records found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// In a word.
+    pub outcome: Outcome,
+    /// In a paragraph.
+    pub paragraph: String,
+    /// What differs, or is not said by both, of what made the records. No divergence of the runs by itself.
+    pub release: Vec<ReleaseField>,
+    /// The first difference of the runs.
+    pub first: Option<Difference>,
+    /// The first step whose tokens differ, which may come later.
+    pub first_token: Option<u64>,
+    /// What could not be compared up to there.
+    pub missing: Vec<Missing>,
+    /// Steps that were compared and found without difference.
+    pub steps: u64,
+}
+
+/// Compares two records and finds where the runs first part. `values` asks for raw values.
+#[must_use]
+pub fn first_divergence(first: &RecordFile, second: &RecordFile, values: bool) -> Comparison {
+    let mut release = Vec::new();
+    for ((field, one), (_, other)) in first.identity.fields().into_iter().zip(second.identity.fields()) {
+        if one != other || one.is_none() {
+            release.push(ReleaseField { field, first: one.clone(), second: other.clone() });
+        }
+    }
+    let mut search = Search { records: [first, second].map(Story::of), values, missing: Vec::new(), steps: 0 };
+    let found = search.run();
+    let first_token = search.first_token();
+    let Search { missing, steps, .. } = search;
+    let outcome = match (&found, missing.is_empty()) {
+        (Some(_), _) => Outcome::Diverged,
+        (None, true) => Outcome::Same,
+        (None, false) => Outcome::Insufficient,
+    };
+    let mut comparison =
+        Comparison { outcome, paragraph: String::new(), release, first: found, first_token, missing, steps };
+    comparison.paragraph = paragraph(&comparison);
+    comparison
+}
+
+/// A record, with all ids its last step has seen.
+struct Story<'a> {
+    record: &'a RecordFile,
+    ids: Vec<u32>,
+    /// How many ids its first step sees.
+    begin: usize,
+}
+
+impl<'a> Story<'a> {
+    fn of(record: &'a RecordFile) -> Self {
+        let ids = [&record.start.prompt[..], &record.start.tokens, &record.tokens].concat();
+        let begin = ids.len() - record.tokens.len();
+        Self { record, ids, begin }
+    }
+
+    fn step(&self, place: usize) -> u64 {
+        (place as u64).wrapping_sub(self.record.start.prompt.len() as u64)
+    }
+
+    fn frame(&self, place: usize) -> Option<&'a Frame> {
+        self.record.frames.as_ref()?.get(place - self.begin)?.as_ref()
+    }
+
+    /// Whether the candidates at a place follow from the record's own frame.
+    fn suffices(&self, place: usize) -> bool {
+        let start = &self.record.start;
+        // Processors may bring up any token.
+        self.frame(place).is_some_and(|frame| {
+            frame.suffices_for(&start.settings) && (start.processors.is_empty() || frame.max_top_k().is_none())
+        })
+    }
+
+    /// The token this release computes at a place, from the record's own frame.
+    fn recomputed(&self, place: usize) -> Option<u32> {
+        let tokens = self.ids[self.record.start.prompt.len()..place].to_vec();
+        let mut run = Run::from_state(GeneratorState { tokens, ..self.record.start.clone() });
+        run.step_with_frame(self.frame(place)?).ok()
+    }
+}
+
+struct Search<'a> {
+    records: [Story<'a>; 2],
+    values: bool,
+    missing: Vec<Missing>,
+    steps: u64,
+}
+
+impl Search<'_> {
+    fn run(&mut self) -> Option<Difference> {
+        let [a, b] = &self.records;
+        // Places count ids from the start of the prompt. What comes before both records' steps is input to one of them.
+        let (begin, end) = (a.begin.max(b.begin), a.ids.len().min(b.ids.len()));
+        if let Some(at) = (0..begin.min(end)).find(|&at| a.ids[at] != b.ids[at]) {
+            let values = [a.ids[at], b.ids[at]].map(Evidence::from);
+            return Some(self.differ(What::InputIds, None, format!("index {at}"), format!("from id {at} on"), values));
+        }
+        if end < begin {
+            // One ends before the other begins: nothing of the two can be held against each other.
+            let record = if a.ids.len() < begin { Side::First } else { Side::Second };
+            self.missing.push(Missing { what: What::Token, record, step: Some(a.step(end)) });
+            return None;
+        }
+        let mut place = begin;
+        loop {
+            let there = place < end;
+            let found = if there { self.logits(place) } else { None };
+            let found = found.or_else(|| if place == begin { self.settings(place) } else { None });
+            let found = found.or_else(|| if there { self.candidates(place) } else { None });
+            let found = found.or_else(|| if there || place == begin { self.draw(place) } else { None });
+            let found = found.or_else(|| if there { self.token(place) } else { None });
+            if found.is_some() {
+                return found;
+            }
+            if !there {
+                return self.stop(place);
+            }
+            place += 1;
+            self.steps += 1;
+        }
+    }
+
+    fn differ(&self, what: What, step: Option<u64>, at: String, detail: String, values: [Evidence; 2]) -> Difference {
+        Difference { what, step, at, detail, digests: None, values: self.values.then_some(values) }
+    }
+
+    fn lacks(&mut self, what: What, [a, b]: [bool; 2], step: Option<u64>) {
+        let record = match (a, b) {
+            (true, true) => Side::Both,
+            (true, false) => Side::First,
+            (false, true) => Side::Second,
+            (false, false) => return,
+        };
+        if !self.missing.iter().any(|missing| missing.what == what && missing.record == record) {
+            self.missing.push(Missing { what, record, step });
+        }
+    }
+
+    fn logits(&mut self, place: usize) -> Option<Difference> {
+        let [a, b] = &self.records;
+        let step = Some(a.step(place));
+        let (Some(one), Some(other)) = (a.frame(place), b.frame(place)) else {
+            let lacks = [a, b].map(|record| record.frame(place).is_none());
+            self.lacks(What::Logits, lacks, step);
+            return None;
+        };
+        let (at, detail) = if one.vocabulary() != other.vocabulary() {
+            ("vocabulary".to_owned(), "over vocabularies of different sizes".to_owned())
+        } else {
+            let rank = differing_rank(one, other)?;
+            (format!("rank {}", rank + 1), format!("from the token at rank {} of the likeliest on", rank + 1))
+        };
+        let values = if self.values { [top(one), top(other)] } else { [Evidence::None, Evidence::None] };
+        let mut found = self.differ(What::Logits, step, at, detail, values);
+        found.digests = Some([one, other].map(|frame| format!("{:08x}", frame.checksum())));
+        Some(found)
+    }
+
+    fn settings(&self, place: usize) -> Option<Difference> {
+        let [a, b] = &self.records;
+        let step = Some(a.step(place));
+        let [one, other] = [&a.record.start, &b.record.start];
+        let numbers = |state: &GeneratorState| -> [Evidence; 3] {
+            let settings = &state.settings;
+            [settings.temperature().into(), settings.top_k().into(), settings.top_p().into()]
+        };
+        let pairs = numbers(one).into_iter().zip(numbers(other));
+        for (name, (mine, theirs)) in ["temperature", "top_k", "top_p"].into_iter().zip(pairs) {
+            if mine != theirs {
+                let detail = format!("{name} is {mine} and {theirs}");
+                return Some(self.differ(What::Settings, step, name.into(), detail, [mine, theirs]));
+            }
+        }
+        if one.processors != other.processors {
+            let (mut mine, mut theirs) = (one.processors.iter(), other.processors.iter());
+            let mut at = 0;
+            loop {
+                let (mine, theirs) = (mine.next(), theirs.next());
+                if mine != theirs || mine.is_none() {
+                    let names = [mine, theirs].map(|processor| processor.map_or("none", Processor::name));
+                    let detail = format!("processor {at} differs ({} and {})", names[0], names[1]);
+                    let values =
+                        [mine, theirs].map(|one| one.map_or(Evidence::None, |one| Evidence::Processor(one.clone())));
+                    return Some(self.differ(What::Settings, step, format!("processors[{at}]"), detail, values));
+                }
+                at += 1;
+            }
+        }
+        let [one, other] = [a, b].map(|story| &story.record.identity.constraint);
+        (one != other).then(|| {
+            let detail = "the constraints differ".to_owned();
+            let values = [one, other].map(|constraint| Evidence::from(constraint.clone()));
+            self.differ(What::Settings, step, "constraint".into(), detail, values)
+        })
+    }
+
+    /// As recorded; where no decisions were kept, equal logits and settings are the evidence, since the contract makes
+    /// the candidates from nothing else.
+    fn candidates(&mut self, place: usize) -> Option<Difference> {
+        let [a, b] = &self.records;
+        let step = Some(a.step(place));
+        let decided = |story: &Story| Some(*story.record.decisions.as_ref()?.get(place - story.begin)?);
+        let (Some(one), Some(other)) = (decided(a), decided(b)) else {
+            let lacks = [a, b].map(|story| !story.suffices(place));
+            self.lacks(What::Candidates, lacks, step);
+            return None;
+        };
+        if one.candidate_count != other.candidate_count {
+            let values = [one.candidate_count, other.candidate_count];
+            let detail = format!("chosen among {} tokens and among {}", values[0], values[1]);
+            return Some(self.differ(What::Candidates, step, "count".into(), detail, values.map(Evidence::from)));
+        }
+        let bits = |number: Option<f64>| number.map(f64::to_bits);
+        if bits(one.selected_probability) != bits(other.selected_probability) {
+            let values = [one.selected_probability, other.selected_probability].map(Evidence::from);
+            let detail = "as many tokens, with other probabilities".to_owned();
+            return Some(self.differ(What::Candidates, step, "probability".into(), detail, values));
+        }
+        if one.draw_index != other.draw_index {
+            let values = [one.draw_index, other.draw_index].map(Evidence::from);
+            return Some(self.differ(What::Draw, step, "index".into(), index_detail(&values), values));
+        }
+        if bits(one.random_draw) != bits(other.random_draw) {
+            let values = [one.random_draw, other.random_draw].map(Evidence::from);
+            let detail = "the same number of the stream was recorded with another value".to_owned();
+            return Some(self.differ(What::Draw, step, "value".into(), detail, values));
+        }
+        None
+    }
+
+    fn draw(&self, place: usize) -> Option<Difference> {
+        let [a, b] = &self.records;
+        let steps = [a, b].map(|story| story.step(place));
+        let step = Some(steps[0]);
+        if steps[0] != steps[1] {
+            let values = steps.map(Evidence::from);
+            return Some(self.differ(What::Draw, step, "index".into(), index_detail(&values), values));
+        }
+        let seeds = [a, b].map(|story| story.record.start.seed);
+        (seeds[0] != seeds[1]).then(|| {
+            let draw = |seed: u64| {
+                Evidence::List(vec![seed.to_string().into(), uniform(seed, steps[0], streams::TOKENS).into()])
+            };
+            let detail = format!("another seed, so another number at index {}", steps[0]);
+            self.differ(What::Draw, step, "value".into(), detail, seeds.map(draw))
+        })
+    }
+
+    fn token(&self, place: usize) -> Option<Difference> {
+        let [a, b] = &self.records;
+        let ids = [a.ids[place], b.ids[place]];
+        (ids[0] != ids[1]).then(|| {
+            let gives = |story: &Story, id| story.recomputed(place).map(|computed| computed == id);
+            let detail = match [gives(a, ids[0]), gives(b, ids[1])] {
+                [Some(true), Some(false)] => "recomputed here, the step gives the first record's",
+                [Some(false), Some(true)] => "recomputed here, the step gives the second record's",
+                [Some(false), Some(false)] => "recomputed here, the step gives neither",
+                _ => "whose it should be cannot be recomputed from what there is",
+            };
+            self.differ(What::Token, Some(a.step(place)), "id".into(), detail.into(), ids.map(Evidence::from))
+        })
+    }
+
+    fn stop(&mut self, place: usize) -> Option<Difference> {
+        let [a, b] = &self.records;
+        let step = Some(a.step(place));
+        let stops = [a, b].map(|story| &story.record.stop);
+        let reason = |at: usize| stops[at].reason.as_deref().unwrap_or("no reason recorded");
+        if a.ids.len() != b.ids.len() {
+            let counts = [a, b].map(|story| (story.ids.len() - place) as u64);
+            let detail = format!(
+                "the first goes on for {} tokens from here ({}), the second for {} ({})",
+                counts[0],
+                reason(0),
+                counts[1],
+                reason(1)
+            );
+            return Some(self.differ(What::Stop, step, "tokens".into(), detail, counts.map(Evidence::from)));
+        }
+        let [one, other] = stops;
+        // The most tokens count from each record's own start.
+        let last =
+            |story: &Story| story.record.stop.max_tokens.map(|most| story.step(story.begin).saturating_add(most));
+        let parts = [
+            ("max_tokens", [a, b].map(|story| Evidence::from(last(story)))),
+            ("end_tokens", [one, other].map(|stop| Evidence::ids(stop.end_tokens.as_deref()))),
+            ("reason", [one, other].map(|stop| Evidence::from(stop.reason.clone()))),
+        ];
+        let mut lacks = [false; 2];
+        for (at, values) in parts {
+            let absent = [values[0] == Evidence::None, values[1] == Evidence::None];
+            lacks = [lacks[0] || absent[0], lacks[1] || absent[1]];
+            if absent == [false; 2] && values[0] != values[1] {
+                let detail = match at {
+                    "reason" => format!("the first is over by {}, the second by {}", reason(0), reason(1)),
+                    "max_tokens" => "their lengths were to be different".to_owned(),
+                    _ => "other tokens were to end them".to_owned(),
+                };
+                return Some(self.differ(What::Stop, step, at.into(), detail, values));
+            }
+        }
+        self.lacks(What::Stop, lacks, None);
+        None
+    }
+
+    fn first_token(&self) -> Option<u64> {
+        let [a, b] = &self.records;
+        let (begin, end) = (a.begin.max(b.begin), a.ids.len().min(b.ids.len()));
+        (begin..end).find(|&place| a.ids[place] != b.ids[place]).map(|place| a.step(place))
+    }
+}
+
+fn index_detail(values: &[Evidence; 2]) -> String {
+    format!("number {} of the stream in the first record, number {} in the second", values[0], values[1])
+}
+
+/// The first rank at which two frames' likeliest tokens differ, as far as both hold them. What one leaves out it does
+/// not contradict.
+///
+/// Nothing is sorted: up to that rank both hold the same, so it is the rank of the likeliest entry that only one of them
+/// holds.
+fn differing_rank(one: &Frame, other: &Frame) -> Option<usize> {
+    if one == other {
+        return None;
+    }
+    let common = odd_rank(one, other).min(odd_rank(other, one));
+    let held = |frame: &Frame| frame.entries().count();
+    let ends = |frame: &Frame| common == held(frame) && frame.max_top_k().is_some();
+    let agree = held(one) == common && held(other) == common || ends(one) || ends(other);
+    (!agree).then_some(common)
+}
+
+/// The rank of the likeliest entry of a frame that another does not hold; how many entries there are, where it holds all.
+fn odd_rank(frame: &Frame, other: &Frame) -> usize {
+    let mut theirs = other.entries().peekable();
+    let mut odd: Option<(u32, f32)> = None;
+    for (id, logit) in frame.entries() {
+        while theirs.next_if(|their| their.0 < id).is_some() {}
+        let held = theirs.peek().is_some_and(|their| their.0 == id && their.1.to_bits() == logit.to_bits());
+        // Ids ascend, so among equals the first has the lowest.
+        if !held && odd.is_none_or(|(_, likeliest)| logit > likeliest) {
+            odd = Some((id, logit));
+        }
+    }
+    let Some(odd) = odd else { return frame.entries().count() };
+    frame.entries().filter(|&entry| above(entry, odd)).count()
+}
+
+/// Whether an entry ranks above another: by logit, and by lower id among equals.
+fn above(entry: (u32, f32), other: (u32, f32)) -> bool {
+    entry.1 > other.1 || (entry.1 == other.1 && entry.0 < other.0)
+}
+
+/// The likeliest tokens of a frame, each as `[id, logit]`.
+fn top(frame: &Frame) -> Evidence {
+    let mut top = Vec::new();
+    let mut last = None;
+    while top.len() < TOP {
+        let rest = frame.entries().filter(|&entry| last.is_none_or(|last| above(last, entry)));
+        let next = rest.reduce(|best, entry| if above(entry, best) { entry } else { best });
+        let Some(next) = next else { break };
+        top.push(Evidence::List(vec![next.0.into(), f64::from(next.1).into()]));
+        last = Some(next);
+    }
+    Evidence::List(top)
+}
+
+fn paragraph(comparison: &Comparison) -> String {
+    let Comparison { outcome, release, first, first_token, missing, steps, .. } = comparison;
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = releases(&mut text, release);
+    let plural = |count: u64| if count == 1 { "step" } else { "steps" };
+    let _ = match (outcome, first) {
+        (Outcome::Diverged, Some(found)) => differs(&mut text, found, *first_token),
+        (Outcome::Insufficient, _) => write!(
+            text,
+            "No difference was found in {steps} {}, but there is not enough to call the runs the same.",
+            plural(*steps)
+        ),
+        _ => write!(
+            text,
+            "The runs are the same: {steps} {} with equal input ids, logits, settings and processors, candidates, draws and \
+             tokens, and the same stop.",
+            plural(*steps)
+        ),
+    };
+    if !missing.is_empty() {
+        let _ = lacking(&mut text, missing, first.is_some());
+    }
+    text
+}
+
+fn releases(text: &mut String, release: &[ReleaseField]) -> fmt::Result {
+    let (unsaid, other): (Vec<_>, Vec<_>) =
+        release.iter().partition(|field| field.first.is_none() || field.second.is_none());
+    for (at, ReleaseField { field, first, second }) in other.iter().enumerate() {
+        let opening = if at == 0 { "The records were not made by the same release: " } else { ", " };
+        let [first, second] = [first, second].map(|value| value.as_deref().unwrap_or_default());
+        write!(text, "{opening}{field} {first} and {second}")?;
+    }
+    if !other.is_empty() {
+        text.push_str(". ");
+    }
+    for (at, ReleaseField { field, first, second }) in unsaid.iter().enumerate() {
+        let who = match (first, second) {
+            (None, None) => "both",
+            (None, _) => "the first",
+            _ => "the second",
+        };
+        let opening = if at == 0 { "Not recorded, and so not compared: " } else { ", " };
+        write!(text, "{opening}{field} ({who})")?;
+    }
+    if !unsaid.is_empty() {
+        text.push_str(". ");
+    }
+    Ok(())
+}
+
+fn differs(text: &mut String, found: &Difference, first_token: Option<u64>) -> fmt::Result {
+    match found.step {
+        Some(step) => write!(text, "The runs part at step {step}, in the {}: {}", found.what.name(), found.detail)?,
+        None => write!(text, "The runs part before their first step, in the {}: {}", found.what.name(), found.detail)?,
+    }
+    if let Some([first, second]) = &found.digests {
+        write!(text, " (frame {first} and frame {second})")?;
+    }
+    if let Some([first, second]) = &found.values {
+        write!(text, "; first {first}, second {second}")?;
+    }
+    text.push('.');
+    match first_token {
+        _ if matches!(found.what, What::Token | What::InputIds | What::Stop) => Ok(()),
+        Some(token) => write!(text, " The first token that differs is that of step {token}."),
+        None => write!(text, " Their tokens are the same all the same, as far as both have them."),
+    }
+}
+
+fn lacking(text: &mut String, missing: &[Missing], found: bool) -> fmt::Result {
+    text.push_str(if found { " Missing up to there: " } else { " Missing: " });
+    for (at, Missing { what, record, step }) in missing.iter().enumerate() {
+        let separator = if at == 0 { "" } else { "; " };
+        let record = match record {
+            Side::First => "in the first record",
+            Side::Second => "in the second record",
+            Side::Both => "in both records",
+        };
+        write!(text, "{separator}{} {record}", what.name())?;
+        if let Some(step) = step {
+            write!(text, " from step {step}")?;
+        }
+    }
+    text.push('.');
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What made a run, beside its start and its stop: the release that sampled, the model file, and what computed with it.
+
+use serde::Serialize;
+
+use super::json::{FieldError, Object};
+
+/// The version of this crate.
+pub const CRATE_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The target this crate was built for, such as `wasm32-unknown-unknown`.
+pub const TARGET: &str = env!("QUILLMATE_TARGET");
+
+/// What a run's replay depends on besides its start. What nobody recorded is `None` (`null` in JSON), never made up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Identity {
+    /// The version of the crate that chose the tokens.
+    pub crate_version: Option<String>,
+    /// The target it was built for.
+    pub target: Option<String>,
+    /// The model whose logits these are.
+    pub model: ModelIdentity,
+    /// The constraint tokens were chosen under, by name and version; `None`: there was none.
+    pub constraint: Option<String>,
+}
+
+/// Which model gave the logits, and what computed them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ModelIdentity {
+    /// A name for people; no comparison looks at it.
+    pub name: Option<String>,
+    /// SHA-256 of the model file, in hex.
+    pub sha256: Option<String>,
+    /// What computed with it, by name and version.
+    pub arithmetic: Option<String>,
+    /// SHA-256 of the tokenizer, in hex.
+    pub tokenizer_sha256: Option<String>,
+    /// How many tokens the vocabulary has.
+    pub vocab: Option<u64>,
+}
+
+impl Identity {
+    /// What this very build can say of itself; of the model it knows nothing.
+    #[must_use]
+    pub fn of_this_release() -> Self {
+        Self { crate_version: Some(CRATE_VERSION.into()), target: Some(TARGET.into()), ..Self::default() }
+    }
+
+    /// Reads an identity: every field there, `null` where it is not known.
+    ///
+    /// # Errors
+    /// A missing, unknown or mistyped field.
+    pub fn from_object(mut object: Object) -> Result<Self, FieldError> {
+        let crate_version = object.string_or_null("crate_version")?;
+        let target = object.string_or_null("target")?;
+        let model = ModelIdentity::from_object(object.object("model")?)?;
+        let constraint = object.string_or_null("constraint")?;
+        object.finish()?;
+        Ok(Self { crate_version, target, model, constraint })
+    }
+
+    /// What two releases are told apart by, each with its name.
+    pub(super) fn fields(&self) -> [(&'static str, &Option<String>); 5] {
+        let model = &self.model;
+        [
+            ("crate version", &self.crate_version),
+            ("target", &self.target),
+            ("model file", &model.sha256),
+            ("arithmetic", &model.arithmetic),
+            ("tokenizer", &model.tokenizer_sha256),
+        ]
+    }
+}
+
+impl ModelIdentity {
+    fn from_object(mut object: Object) -> Result<Self, FieldError> {
+        let model = Self {
+            name: object.string_or_null("name")?,
+            sha256: object.string_or_null("sha256")?,
+            arithmetic: object.string_or_null("arithmetic")?,
+            tokenizer_sha256: object.string_or_null("tokenizer_sha256")?,
+            vocab: object.integer_or_null("vocab")?,
+        };
+        object.finish()?;
+        Ok(model)
+    }
+
+    /// The model of a record of form 1, which did not always say what computed with it.
+    pub(super) fn from_form_1(mut object: Object) -> Result<Self, FieldError> {
+        let model = Self {
+            name: Some(object.string("name")?),
+            sha256: Some(object.string("sha256")?),
+            arithmetic: if object.has("arithmetic") { Some(object.string("arithmetic")?) } else { None },
+            tokenizer_sha256: Some(object.string("tokenizer_sha256")?),
+            vocab: Some(object.integer("vocab")?),
+        };
+        object.finish()?;
+        Ok(model)
+    }
+}

@@ -1,0 +1,331 @@
+//! A stored run as one JSON file: what made it, where it started, the logits and the token of every step, why it stopped.
+//!
+//! ```json
+//! {"record": 2,
+//!  "identity": {"crate_version": "0.1.0", "target": "wasm32-unknown-unknown", "constraint": null,
+//!    "model": {"name": "…", "sha256": "…", "arithmetic": "…", "tokenizer_sha256": "…", "vocab": 49152}},
+//!  "start": {"contract": "quillmate-v1", "…": "…"},
+//!  "tokens": [7, 3], "draws_used": 2, "frames": ["base64", "base64"], "decisions": null,
+//!  "stop": {"max_tokens": 2, "end_tokens": [0], "reason": "length"}}
+//! ```
+//!
+//! `start` holds the contract, the seed, the prompt's ids and the settings with their processors. What is not known is `null`,
+//! never made up; also a single frame may be. Form 1 (`{"record": 1, "model", "start", "tokens", "frames", "reason"}`) is read as
+//! well: what it did not hold counts as not known. The form is described by [`RECORD_SCHEMA`].
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::frame::{Frame, FrameError};
+use super::identity::{Identity, ModelIdentity};
+use super::json::{FieldError, Object};
+use super::record::Record;
+use super::state::{GeneratorState, StateError};
+use super::version::{CONTRACT, RECORD_FORMAT};
+use crate::core::error::Refusal;
+
+/// The JSON Schema (draft 2020-12) of a record, form 2. It describes form alone; a reader checks what its description says.
+pub const RECORD_SCHEMA: &str = include_str!("record.schema.json");
+
+/// Why a record was refused. Nothing of it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The JSON is not of the form, or the start is refused.
+    State(StateError),
+    /// `record_unknown`: the form that was given.
+    Form(u64),
+    /// `frame_not_base64`: the index of the frame.
+    NotBase64(u64),
+    /// A frame is refused, or is not for its step.
+    Frame {
+        /// Its index.
+        index: u64,
+        /// Why.
+        error: FrameError,
+    },
+    /// `record_lengths`: so many of something are not one for each token.
+    Lengths {
+        /// What there is.
+        what: &'static str,
+        /// How many.
+        count: u64,
+        /// Tokens.
+        tokens: u64,
+    },
+    /// `decision_mismatch`: the decision at this index is for another token.
+    Decision(u64),
+    /// `draws_mismatch`: the draws are not those its tokens took.
+    Draws {
+        /// The draws that were given.
+        draws: u64,
+        /// The draws its tokens took.
+        expected: u64,
+    },
+}
+
+impl From<StateError> for RecordError {
+    fn from(error: StateError) -> Self {
+        Self::State(error)
+    }
+}
+
+impl From<FieldError> for RecordError {
+    fn from(error: FieldError) -> Self {
+        Self::State(error.into())
+    }
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(error) => error.fmt(f),
+            Self::Form(form) => {
+                write!(f, "record form {form} is not known; this release reads 1 to {RECORD_FORMAT}")
+            }
+            Self::NotBase64(index) => write!(f, "frames[{index}] is not base64"),
+            Self::Frame { index, error } => write!(f, "frames[{index}]: {error}"),
+            Self::Lengths { what, count, tokens } => write!(f, "there are {count} {what} for {tokens} tokens"),
+            Self::Decision(index) => write!(f, "decisions[{index}] is for another token"),
+            Self::Draws { draws, expected } => {
+                write!(f, "the record says {draws} draws were used, but its tokens took {expected}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+impl Refusal for RecordError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::State(error) => error.code(),
+            Self::Form(_) => "record_unknown",
+            Self::NotBase64(_) => "frame_not_base64",
+            Self::Frame { error, .. } => error.code(),
+            Self::Lengths { .. } => "record_lengths",
+            Self::Decision(_) => "decision_mismatch",
+            Self::Draws { .. } => "draws_mismatch",
+        }
+    }
+
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::NotBase64(index) | Self::Decision(index) | Self::Frame { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+}
+
+/// When a run stops, and why it did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stop {
+    /// The most tokens it was to emit after its start.
+    pub max_tokens: Option<u64>,
+    /// The tokens after which a text is over.
+    pub end_tokens: Option<Vec<u32>>,
+    /// Why it is over, such as `length`, `end_token` or `stopped`.
+    pub reason: Option<String>,
+}
+
+/// What was decided at a step, as the machine that decided it reported it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decided {
+    /// The token.
+    pub token_id: u32,
+    /// How many tokens the token was chosen among.
+    pub candidate_count: u32,
+    /// Its probability among them.
+    pub selected_probability: Option<f64>,
+    /// The uniform number.
+    pub random_draw: Option<f64>,
+    /// Which number of the stream that was.
+    pub draw_index: Option<u64>,
+}
+
+/// A stored run, whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordFile {
+    /// What made it.
+    pub identity: Identity,
+    /// The state before the first token.
+    pub start: GeneratorState,
+    /// The tokens emitted after the start.
+    pub tokens: Vec<u32>,
+    /// How many uniform numbers decided them: one a token, none where greedy.
+    pub draws_used: Option<u64>,
+    /// The frame of each step; number i is for step `start.step() + i`.
+    pub frames: Option<Vec<Option<Frame>>>,
+    /// The decision of each step, where they were kept.
+    pub decisions: Option<Vec<Decided>>,
+    /// When it was to stop, and why it did.
+    pub stop: Stop,
+}
+
+impl RecordFile {
+    /// The draws a run's tokens take under its settings.
+    #[must_use]
+    pub fn draws(start: &GeneratorState, tokens: u64) -> u64 {
+        if start.settings.is_greedy() { 0 } else { tokens }
+    }
+
+    /// Reads a record from JSON text.
+    ///
+    /// # Errors
+    /// Every refusal of [`RecordError`].
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        Self::from_object(Object::parse(text)?)
+    }
+
+    /// Reads a record from a JSON object.
+    ///
+    /// # Errors
+    /// Every refusal of [`RecordError`].
+    pub fn from_object(mut object: Object) -> Result<Self, RecordError> {
+        let form = object.integer("record")?;
+        let (identity, draws_used, decisions, stop) = match form {
+            1 => {
+                let model = ModelIdentity::from_form_1(object.object("model")?)?;
+                let reason = object.string_or_null("reason")?;
+                (Identity { model, ..Identity::default() }, None, None, Stop { reason, ..Stop::default() })
+            }
+            2 => {
+                let identity = Identity::from_object(object.object("identity")?)?;
+                let draws_used = object.integer_or_null("draws_used")?;
+                let decisions = if object.null("decisions")? { None } else { Some(decisions(&mut object)?) };
+                (identity, draws_used, decisions, take_stop(object.object("stop")?)?)
+            }
+            _ => return Err(RecordError::Form(form)),
+        };
+        let start = GeneratorState::from_object(object.object("start")?)?;
+        let tokens = object.tokens("tokens")?;
+        let frames = if object.null("frames")? { None } else { Some(object.strings_or_null("frames")?) };
+        object.finish()?;
+        let record = Self {
+            identity,
+            draws_used,
+            decisions,
+            stop,
+            frames: frames.map(|texts| decode(&start, texts)).transpose()?,
+            start,
+            tokens,
+        };
+        record.check()?;
+        Ok(record)
+    }
+
+    fn check(&self) -> Result<(), RecordError> {
+        let tokens = self.tokens.len() as u64;
+        let counts =
+            [("frames", self.frames.as_ref().map(Vec::len)), ("decisions", self.decisions.as_ref().map(Vec::len))];
+        for (what, count) in counts {
+            if let Some(count) = count.map(|count| count as u64).filter(|count| *count != tokens) {
+                return Err(RecordError::Lengths { what, count, tokens });
+            }
+        }
+        let decided = self.decisions.iter().flatten().map(|decided| decided.token_id);
+        if let Some(at) = decided.zip(&self.tokens).position(|(decided, token)| decided != *token) {
+            return Err(RecordError::Decision(at as u64));
+        }
+        let expected = Self::draws(&self.start, tokens);
+        match self.draws_used.filter(|draws| *draws != expected) {
+            Some(draws) => Err(RecordError::Draws { draws, expected }),
+            None => Ok(()),
+        }
+    }
+
+    /// The record as JSON text, form 2.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a record has string keys and finite numbers only")
+    }
+
+    /// What [`verify`](super::verify::verify) needs; `None` where a frame is missing.
+    #[must_use]
+    pub fn for_verification(&self) -> Option<Record> {
+        let frames = self.frames.as_ref()?.iter().map(|frame| Some(frame.as_ref()?.encode())).collect::<Option<_>>()?;
+        Some(Record { start: self.start.clone(), frames })
+    }
+}
+
+impl Serialize for Decided {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Decided", 6)?;
+        fields.serialize_field("token_id", &self.token_id)?;
+        fields.serialize_field("candidate_count", &self.candidate_count)?;
+        fields.serialize_field("selected_probability", &self.selected_probability)?;
+        fields.serialize_field("random_draw", &self.random_draw)?;
+        fields.serialize_field("draw_index", &self.draw_index)?;
+        fields.serialize_field("algorithm_version", CONTRACT)?;
+        fields.end()
+    }
+}
+
+fn decisions(object: &mut Object) -> Result<Vec<Decided>, StateError> {
+    let mut decisions = Vec::new();
+    for mut object in object.objects("decisions")? {
+        decisions.push(Decided {
+            token_id: object.count("token_id")?,
+            candidate_count: object.count("candidate_count")?,
+            selected_probability: object.number_or_null("selected_probability")?,
+            random_draw: object.number_or_null("random_draw")?,
+            draw_index: object.integer_or_null("draw_index")?,
+        });
+        let contract = object.string("algorithm_version")?;
+        if contract != CONTRACT {
+            return Err(StateError::Contract(contract));
+        }
+        object.finish()?;
+    }
+    Ok(decisions)
+}
+
+fn take_stop(mut object: Object) -> Result<Stop, FieldError> {
+    let stop = Stop {
+        max_tokens: object.integer_or_null("max_tokens")?,
+        end_tokens: if object.null("end_tokens")? { None } else { Some(object.tokens("end_tokens")?) },
+        reason: object.string_or_null("reason")?,
+    };
+    object.finish()?;
+    Ok(stop)
+}
+
+fn decode(start: &GeneratorState, texts: Vec<Option<String>>) -> Result<Vec<Option<Frame>>, RecordError> {
+    let mut frames = Vec::with_capacity(texts.len());
+    for (index, text) in (0u64..).zip(texts) {
+        let Some(text) = text else {
+            frames.push(None);
+            continue;
+        };
+        let bytes = BASE64.decode(text).map_err(|_| RecordError::NotBase64(index))?;
+        let frame = Frame::decode(&bytes).map_err(|error| RecordError::Frame { index, error })?;
+        let expected = start.step().saturating_add(index);
+        if frame.step() != expected {
+            let error = FrameError::StepMismatch { expected, found: frame.step() };
+            return Err(RecordError::Frame { index, error });
+        }
+        frames.push(Some(frame));
+    }
+    Ok(frames)
+}
+
+impl Serialize for RecordFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = |frame: &Option<Frame>| frame.as_ref().map(|frame| BASE64.encode(frame.encode()));
+        let frames: Option<Vec<_>> = self.frames.as_ref().map(|frames| frames.iter().map(text).collect());
+        let mut fields = serializer.serialize_struct("RecordFile", 8)?;
+        fields.serialize_field("record", &RECORD_FORMAT)?;
+        fields.serialize_field("identity", &self.identity)?;
+        fields.serialize_field("start", &self.start)?;
+        fields.serialize_field("tokens", &self.tokens)?;
+        fields.serialize_field("draws_used", &self.draws_used)?;
+        fields.serialize_field("frames", &frames)?;
+        fields.serialize_field("decisions", &self.decisions)?;
+        fields.serialize_field("stop", &self.stop)?;
+        fields.end()
+    }
+}

@@ -1,0 +1,491 @@
+//! Records, and where two of them first part.
+#![cfg(not(target_arch = "wasm32"))]
+
+use proptest::prelude::*;
+use quillmate_sampler::divergence::{Missing, Outcome, Side, What};
+use quillmate_sampler::{
+    Comparison, Frame, GeneratorState, Identity, RECORD_SCHEMA, RecordFile, Refusal, Run, Settings, TARGET,
+    first_divergence, verify,
+};
+use serde_json::{Value, json};
+
+const STEPS: usize = 12;
+
+fn row(context: &[u32]) -> Vec<f32> {
+    let mut hash = 17u32;
+    for id in context {
+        hash = hash.wrapping_mul(31).wrapping_add(*id).wrapping_mul(2_654_435_761);
+    }
+    (0..60u32).map(|id| (hash.wrapping_mul(2 * id + 1) >> 16) as f32 / 16384.0).collect()
+}
+
+/// A run as it is recorded, with everything that can be.
+fn record_of(mut run: Run, steps: usize) -> Value {
+    let start = run.state().clone();
+    let (mut frames, mut decisions) = (Vec::new(), Vec::new());
+    for _ in 0..steps {
+        let logits = row(&run.context());
+        let frame = if run.processors().is_empty() {
+            Frame::for_settings(run.position(), &logits, run.settings())
+        } else {
+            Frame::dense(run.position(), &logits)
+        };
+        let frame = frame.unwrap();
+        let (draw, index) = (run.uniform(), run.position());
+        let token = run.step_with_frame(&frame).unwrap();
+        decisions
+            .push(json!({"token_id": token, "candidate_count": 5, "selected_probability": 0.25, "random_draw": draw,
+            "draw_index": index, "algorithm_version": "quillmate-v1"}));
+        frames.push(frame);
+    }
+    let record = RecordFile {
+        identity: Identity { constraint: None, ..Identity::of_this_release() },
+        tokens: run.tokens()[start.tokens.len()..].to_vec(),
+        draws_used: Some(RecordFile::draws(&start, steps as u64)),
+        start,
+        frames: Some(frames.into_iter().map(Some).collect()),
+        decisions: None,
+        stop: quillmate_sampler::Stop {
+            max_tokens: Some(steps as u64),
+            end_tokens: Some(vec![0]),
+            reason: Some("length".into()),
+        },
+    };
+    let mut record: Value = serde_json::from_str(&record.to_json()).unwrap();
+    record["identity"]["model"] =
+        json!({"name": "m", "sha256": "aa", "arithmetic": "x-1", "tokenizer_sha256": "bb", "vocab": 60});
+    record["decisions"] = decisions.into();
+    record
+}
+
+fn run(seed: u64) -> Run {
+    Run::new(vec![1, 2, 3], seed, Settings::new(0.9, 20, 0.95).unwrap())
+}
+
+fn good() -> Value {
+    record_of(run(42), STEPS)
+}
+
+fn read(record: &Value) -> RecordFile {
+    RecordFile::from_json(&record.to_string()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn compare(first: &Value, second: &Value) -> Comparison {
+    first_divergence(&read(first), &read(second), false)
+}
+
+/// The record with a change; a `null` decision list goes with most changes, so that frames are the evidence.
+fn changed(change: impl FnOnce(&mut Value)) -> Value {
+    let mut record = good();
+    change(&mut record);
+    record
+}
+
+fn frame_text(frame: &Frame) -> Value {
+    let record = RecordFile {
+        identity: Identity::default(),
+        start: GeneratorState { tokens: vec![0; frame.step() as usize], ..run(1).state().clone() },
+        tokens: vec![0],
+        draws_used: None,
+        frames: Some(vec![Some(frame.clone())]),
+        decisions: None,
+        stop: quillmate_sampler::Stop::default(),
+    };
+    serde_json::from_str::<Value>(&record.to_json()).unwrap()["frames"][0].take()
+}
+
+/// The ids of a frame, likeliest first.
+fn ranked(frame: &Frame) -> Vec<u32> {
+    let mut entries: Vec<_> = frame.entries().collect();
+    entries.sort_by(|a, b| b.1.total_cmp(&a.1));
+    entries.into_iter().map(|(id, _)| id).collect()
+}
+
+/// The frame of a step with the logit of one of its likeliest tokens moved by the least there is.
+fn nudged(record: &Value, step: usize, rank: usize) -> Value {
+    let record = read(record);
+    let frame = record.frames.unwrap()[step].clone().unwrap();
+    let mut logits = frame.logits_for(&record.start.settings).unwrap();
+    let id = ranked(&frame)[rank] as usize;
+    logits[id] = logits[id].next_up();
+    frame_text(&Frame::sparse(step as u64, &logits, 20).unwrap())
+}
+
+#[track_caller]
+fn parts(comparison: &Comparison, what: What, step: Option<u64>, at: &str) {
+    assert_eq!(comparison.outcome, Outcome::Diverged, "{}", comparison.paragraph);
+    let first = comparison.first.as_ref().unwrap();
+    assert_eq!((first.what, first.step, first.at.as_str()), (what, step, at), "{}", comparison.paragraph);
+    assert_eq!(first.values, None);
+}
+
+#[test]
+fn a_record_against_itself_is_the_same() {
+    let record = good();
+    let comparison = compare(&record, &record);
+    assert_eq!(comparison.outcome, Outcome::Same, "{}", comparison.paragraph);
+    assert_eq!((comparison.steps, &comparison.first, comparison.first_token), (STEPS as u64, &None, None));
+    assert!(comparison.release.is_empty() && comparison.missing.is_empty());
+    assert!(comparison.paragraph.starts_with("The runs are the same: 12 steps"), "{}", comparison.paragraph);
+    // Without decisions frames are evidence enough.
+    let bare = changed(|record| record["decisions"] = Value::Null);
+    assert_eq!(compare(&bare, &record).outcome, Outcome::Same);
+}
+
+#[test]
+fn another_release_is_said_first_and_is_no_divergence() {
+    for (name, field) in [("crate_version", "crate version"), ("target", "target")] {
+        let other = changed(|record| record["identity"][name] = "other".into());
+        let comparison = compare(&good(), &other);
+        assert_eq!((comparison.outcome, comparison.release.len()), (Outcome::Same, 1));
+        assert_eq!(comparison.release[0].field, field);
+        assert_eq!(comparison.release[0].second.as_deref(), Some("other"));
+        let opening = format!("The records were not made by the same release: {field} ");
+        assert!(comparison.paragraph.starts_with(&opening), "{}", comparison.paragraph);
+    }
+    for (name, field) in [("sha256", "model file"), ("arithmetic", "arithmetic"), ("tokenizer_sha256", "tokenizer")] {
+        let other = changed(|record| record["identity"]["model"][name] = "other".into());
+        assert_eq!(compare(&good(), &other).release[0].field, field);
+    }
+    // What one does not say is not equal to what the other says, nor to nothing.
+    let silent = changed(|record| record["identity"]["model"]["arithmetic"] = Value::Null);
+    for (first, second, who) in
+        [(&silent, &good(), "the first"), (&good(), &silent, "the second"), (&silent, &silent, "both")]
+    {
+        let comparison = compare(first, second);
+        let expected = format!("Not recorded, and so not compared: arithmetic ({who}).");
+        assert!(comparison.paragraph.starts_with(&expected), "{}", comparison.paragraph);
+    }
+    // The name is for people.
+    let renamed = changed(|record| record["identity"]["model"]["name"] = "other".into());
+    assert!(compare(&good(), &renamed).release.is_empty());
+    assert_eq!(good()["identity"]["target"], TARGET);
+}
+
+#[test]
+fn other_input_ids() {
+    let other = changed(|record| record["start"]["prompt"][1] = 9.into());
+    parts(&compare(&good(), &other), What::InputIds, None, "index 1");
+    let longer = record_of(Run::new(vec![1, 2, 3, 4], 42, Settings::new(0.9, 20, 0.95).unwrap()), STEPS);
+    parts(&compare(&good(), &longer), What::InputIds, None, "index 3");
+}
+
+#[test]
+fn other_logits_are_told_by_digest_and_rank_and_may_change_no_token() {
+    for (step, rank) in [(0, 0), (7, 4), (11, 19)] {
+        let mut other = good();
+        other["frames"][step] = nudged(&good(), step, rank);
+        let comparison = compare(&good(), &other);
+        parts(&comparison, What::Logits, Some(step as u64), &format!("rank {}", rank + 1));
+        let digests = comparison.first.unwrap().digests.unwrap();
+        assert_ne!(digests[0], digests[1]);
+        assert!(comparison.paragraph.contains(&digests[1]), "{}", comparison.paragraph);
+        assert_eq!(comparison.first_token, None);
+        assert!(comparison.paragraph.contains("tokens are the same all the same"), "{}", comparison.paragraph);
+        assert_eq!(comparison.steps, step as u64);
+    }
+}
+
+#[test]
+fn frames_that_hold_more_or_less_of_the_same_logits_do_not_differ() {
+    let mut dense = changed(|record| record["decisions"] = Value::Null);
+    let mut context = vec![1, 2, 3];
+    for step in 0..STEPS {
+        dense["frames"][step] = frame_text(&Frame::dense(step as u64, &row(&context)).unwrap());
+        context.push(dense["tokens"][step].as_u64().unwrap() as u32);
+    }
+    assert_ne!(dense["frames"], good()["frames"]);
+    assert_eq!(compare(&good(), &dense).outcome, Outcome::Same);
+    // One that says it has all allowed tokens, and has fewer, does.
+    let mut banned = dense.clone();
+    let mut logits = row(&[1, 2, 3]);
+    let best = ranked(&Frame::dense(0, &logits).unwrap());
+    best[10..].iter().for_each(|id| logits[*id as usize] = f32::NEG_INFINITY);
+    banned["frames"][0] = frame_text(&Frame::dense(0, &logits).unwrap());
+    parts(&compare(&banned, &dense), What::Logits, Some(0), "rank 11");
+    parts(&compare(&banned, &good()), What::Logits, Some(0), "rank 11");
+}
+
+#[test]
+fn other_settings_and_processors() {
+    for (name, value) in [("temperature", json!(0.8)), ("top_k", json!(19)), ("top_p", json!(0.9))] {
+        let other = changed(|record| record["start"]["settings"][name] = value.clone());
+        let comparison = compare(&good(), &other);
+        parts(&comparison, What::Settings, Some(0), name);
+        assert!(comparison.paragraph.contains(name), "{}", comparison.paragraph);
+    }
+    let with = |list: Value| {
+        changed(|record| {
+            record["start"]["settings"]["processors"] = list;
+            record["decisions"] = Value::Null;
+        })
+    };
+    let min_p = |p: f64| json!({"name": "min_p", "version": 1, "p": p});
+    let bias = json!({"name": "logit_bias", "version": 1, "biases": [[7, 1.5]]});
+    let [one, both] = [with(json!([min_p(0.05)])), with(json!([min_p(0.05), bias]))];
+    parts(&compare(&good(), &one), What::Settings, Some(0), "processors[0]");
+    parts(&compare(&one, &both), What::Settings, Some(0), "processors[1]");
+    let comparison = compare(&one, &with(json!([min_p(0.06)])));
+    parts(&comparison, What::Settings, Some(0), "processors[0]");
+    assert!(!comparison.paragraph.contains("0.06"), "{}", comparison.paragraph);
+    let constrained = changed(|record| record["identity"]["constraint"] = "json-ok-1".into());
+    parts(&compare(&good(), &constrained), What::Settings, Some(0), "constraint");
+}
+
+#[test]
+fn other_candidates_and_other_recorded_draws() {
+    let other = changed(|record| record["decisions"][4]["candidate_count"] = 6.into());
+    parts(&compare(&good(), &other), What::Candidates, Some(4), "count");
+    let other = changed(|record| record["decisions"][5]["selected_probability"] = 0.250_000_000_000_000_1.into());
+    parts(&compare(&good(), &other), What::Candidates, Some(5), "probability");
+    let other = changed(|record| record["decisions"][6]["draw_index"] = 7.into());
+    parts(&compare(&good(), &other), What::Draw, Some(6), "index");
+    let other = changed(|record| record["decisions"][6]["random_draw"] = 0.5.into());
+    parts(&compare(&good(), &other), What::Draw, Some(6), "value");
+}
+
+#[test]
+fn another_seed_and_another_place_in_the_stream() {
+    let other = record_of(run(43), STEPS);
+    let bare = |mut record: Value| {
+        record["decisions"] = Value::Null;
+        record
+    };
+    parts(&compare(&bare(good()), &bare(other)), What::Draw, Some(0), "value");
+    // The same ids before the first step, but of these one was emitted: another place in the stream.
+    let later = GeneratorState { prompt: vec![1, 2], tokens: vec![3], ..run(42).state().clone() };
+    let other = record_of(Run::from_state(later), STEPS);
+    let comparison = compare(&bare(good()), &bare(other));
+    parts(&comparison, What::Draw, Some(0), "index");
+    assert!(
+        comparison.paragraph.contains("number 0 of the stream in the first record, number 1"),
+        "{}",
+        comparison.paragraph
+    );
+}
+
+#[test]
+fn another_token_from_equal_evidence() {
+    let forged = |step: usize| {
+        changed(|record| {
+            let wrong = (record["tokens"][step].as_u64().unwrap() + 1) % 60;
+            record["tokens"][step] = wrong.into();
+            record["decisions"][step]["token_id"] = wrong.into();
+        })
+    };
+    for step in 0..STEPS {
+        let comparison = compare(&good(), &forged(step));
+        parts(&comparison, What::Token, Some(step as u64), "id");
+        assert!(comparison.paragraph.contains("gives the first record's"), "{}", comparison.paragraph);
+        assert_eq!(comparison.first_token, Some(step as u64));
+        assert!(compare(&forged(step), &good()).paragraph.contains("gives the second record's"));
+    }
+}
+
+#[test]
+fn another_stop() {
+    let shorter = record_of(run(42), 9);
+    let comparison = compare(&good(), &shorter);
+    parts(&comparison, What::Stop, Some(9), "tokens");
+    assert!(comparison.paragraph.contains("the first goes on for 3 tokens"), "{}", comparison.paragraph);
+    for (name, value) in [("max_tokens", json!(40)), ("end_tokens", json!([0, 2])), ("reason", json!("stopped"))] {
+        let other = changed(|record| record["stop"][name] = value.clone());
+        parts(&compare(&good(), &other), What::Stop, Some(STEPS as u64), name);
+        let silent = changed(|record| record["stop"][name] = Value::Null);
+        for (first, second, record) in
+            [(&good(), &silent, Side::Second), (&silent, &good(), Side::First), (&silent, &silent, Side::Both)]
+        {
+            let comparison = compare(first, second);
+            assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
+            assert_eq!(comparison.missing, [Missing { what: What::Stop, record, step: None }]);
+        }
+    }
+}
+
+#[test]
+fn missing_frames_are_missing_and_never_equal() {
+    let bare = changed(|record| record["decisions"] = Value::Null);
+    let without = |step: Option<usize>| {
+        let mut record = bare.clone();
+        match step {
+            Some(step) => record["frames"][step] = Value::Null,
+            None => record["frames"] = Value::Null,
+        }
+        record
+    };
+    for (first, second, record, step) in [
+        (&bare, &without(None), Side::Second, 0),
+        (&without(None), &bare, Side::First, 0),
+        (&without(None), &without(None), Side::Both, 0),
+        (&bare, &without(Some(5)), Side::Second, 5),
+        (&without(Some(5)), &without(Some(5)), Side::Both, 5),
+    ] {
+        let comparison = compare(first, second);
+        assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
+        assert_eq!(comparison.first, None);
+        let lacks = |what| Missing { what, record, step: Some(step) };
+        assert_eq!(comparison.missing, [lacks(What::Logits), lacks(What::Candidates)]);
+        assert!(comparison.paragraph.contains("not enough to call the runs the same"), "{}", comparison.paragraph);
+    }
+    // A difference is one whatever is missing, and what is missing is said beside it.
+    let mut other = without(None);
+    other["tokens"][3] = ((other["tokens"][3].as_u64().unwrap() + 1) % 60).into();
+    let comparison = compare(&bare, &other);
+    parts(&comparison, What::Token, Some(3), "id");
+    assert!(
+        comparison.paragraph.contains("Missing up to there: logits in the second record from step 0"),
+        "{}",
+        comparison.paragraph
+    );
+    // Frames too narrow for the settings leave the candidates open.
+    let narrow = |record: &Value| {
+        let mut record = record.clone();
+        record["start"]["settings"]["top_k"] = 0.into();
+        record
+    };
+    let comparison = compare(&narrow(&bare), &narrow(&bare));
+    assert_eq!(comparison.missing, [Missing { what: What::Candidates, record: Side::Both, step: Some(0) }]);
+    // Of records that never meet nothing can be said.
+    let far = GeneratorState { prompt: vec![1, 2, 3], ..read(&bare).start };
+    let mut tokens = read(&bare).tokens;
+    tokens.extend([1; 5]);
+    let far = record_of(Run::from_state(GeneratorState { tokens, ..far }), 2);
+    assert_eq!(compare(&bare, &far).outcome, Outcome::Insufficient);
+    assert_eq!(compare(&bare, &far).missing[0].record, Side::First);
+}
+
+#[test]
+fn a_record_resumed_in_the_middle_is_the_rest_of_the_whole() {
+    let whole = good();
+    let mut middle = run(42);
+    for _ in 0..5 {
+        middle.step_with(&row(&middle.context())).unwrap();
+    }
+    let rest = record_of(middle, STEPS - 5);
+    for (first, second) in [(&whole, &rest), (&rest, &whole)] {
+        let comparison = compare(first, second);
+        assert_eq!((comparison.outcome, comparison.steps), (Outcome::Same, 7), "{}", comparison.paragraph);
+    }
+    // A token the one emitted and the other was given is an input id.
+    let mut other = rest.clone();
+    other["start"]["tokens"][2] = 59.into();
+    parts(&compare(&whole, &other), What::InputIds, None, "index 5");
+}
+
+#[test]
+fn raw_values_come_only_when_asked_for() {
+    let mut other = good();
+    other["frames"][7] = nudged(&good(), 7, 0);
+    let [one, other] = [good(), other].map(|record| read(&record));
+    let told = |values| serde_json::to_value(first_divergence(&one, &other, values)).unwrap();
+    assert_eq!(told(false)["first"].get("values"), None);
+    let values = &told(true)["first"]["values"];
+    assert_eq!(values[0].as_array().unwrap().len(), 5);
+    assert_eq!(values[0][0][0], values[1][0][0]);
+    assert_ne!(values[0][0][1], values[1][0][1]);
+    assert_eq!(told(true)["outcome"], "diverged");
+    assert_eq!(told(true)["first"]["what"], "logits");
+    // No seed, no draw and no id in what is said without.
+    let seeds = first_divergence(&one, &read(&record_of(run(987_654_321), STEPS)), false);
+    assert!(!seeds.paragraph.contains("987654321") && !seeds.paragraph.contains("42,"), "{}", seeds.paragraph);
+}
+
+#[test]
+fn a_record_reads_back_as_it_was_written_and_verifies() {
+    let text = good().to_string();
+    let record = RecordFile::from_json(&text).unwrap();
+    assert_eq!(RecordFile::from_json(&record.to_json()).unwrap(), record);
+    assert_eq!(serde_json::from_str::<Value>(&record.to_json()).unwrap(), good());
+    let mut state = record.start.clone();
+    state.tokens.extend(&record.tokens);
+    let claim = quillmate_sampler::Claim { tokens: record.tokens.clone(), state, frame_checksums: None };
+    let verdict = verify(&record.for_verification().unwrap(), &claim);
+    assert_eq!(verdict, quillmate_sampler::Verdict::Match { steps: STEPS as u64 });
+    let schema: Value = serde_json::from_str(RECORD_SCHEMA).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    assert!(schema.is_valid(&good()));
+    assert!(!schema.is_valid(&changed(|record| record["stop"] = Value::Null)));
+}
+
+#[test]
+fn form_1_is_read_and_what_it_did_not_hold_is_not_known() {
+    let record = good();
+    let old = json!({"record": 1, "model": {"name": "m", "sha256": "aa", "tokenizer_sha256": "bb", "vocab": 60},
+        "start": record["start"], "tokens": record["tokens"], "frames": record["frames"], "reason": "length"});
+    let comparison = compare(&old, &record);
+    assert_eq!(comparison.outcome, Outcome::Insufficient);
+    assert_eq!(comparison.missing, [Missing { what: What::Stop, record: Side::First, step: None }]);
+    let unsaid: Vec<_> = comparison.release.iter().map(|field| (field.field, field.first.is_none())).collect();
+    assert_eq!(unsaid, [("crate version", true), ("target", true), ("arithmetic", true)]);
+}
+
+#[test]
+fn records_that_are_refused() {
+    let code = |record: Value| RecordFile::from_json(&record.to_string()).unwrap_err().code();
+    let refused = |change: &dyn Fn(&mut Value)| code(changed(change));
+    assert_eq!(refused(&|record| record["record"] = 3.into()), "record_unknown");
+    assert_eq!(
+        refused(&|record| record["start"]["contract"] = "mosaic-splitmix64-top-k-top-p-v1".into()),
+        "contract_unknown"
+    );
+    assert_eq!(refused(&|record| record["identity"]["model"]["sha256"] = 1.into()), "field_type");
+    assert_eq!(refused(&|record| record["surplus"] = 1.into()), "field_unknown");
+    assert_eq!(refused(&|record| record["stop"]["surplus"] = 1.into()), "field_unknown");
+    assert_eq!(refused(&|record| record["draws_used"] = 11.into()), "draws_mismatch");
+    assert_eq!(refused(&|record| drop(record["tokens"].as_array_mut().unwrap().pop())), "record_lengths");
+    assert_eq!(refused(&|record| drop(record["decisions"].as_array_mut().unwrap().pop())), "record_lengths");
+    assert_eq!(refused(&|record| record["frames"][2] = "!".into()), "frame_not_base64");
+    assert_eq!(refused(&|record| record["frames"][2] = "AAAA".into()), "frame_truncated");
+    assert_eq!(refused(&|record| record["frames"][2] = record["frames"][3].clone()), "frame_step_mismatch");
+    assert_eq!(refused(&|record| record["decisions"][2]["token_id"] = 60.into()), "decision_mismatch");
+    assert_eq!(refused(&|record| record["decisions"][2]["algorithm_version"] = "x".into()), "contract_unknown");
+    for field in ["record", "identity", "start", "tokens", "draws_used", "frames", "decisions", "stop"] {
+        let missing = changed(|record| drop(record.as_object_mut().unwrap().remove(field)));
+        assert_eq!(code(missing), "field_missing", "{field}");
+    }
+    for field in ["crate_version", "target", "model", "constraint"] {
+        let missing = changed(|record| drop(record["identity"].as_object_mut().unwrap().remove(field)));
+        assert_eq!(code(missing), "field_missing", "{field}");
+    }
+    let greedy = record_of(Run::new(vec![1], 1, Settings::new(0.0, 0, 1.0).unwrap()), 3);
+    assert_eq!(greedy["draws_used"], 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// One change at one place, and the comparison names that place, whichever record has it.
+    #[test]
+    fn one_change_at_one_place_is_named_exactly(step in 0..STEPS, rank in 0usize..20, kind in 0usize..5, seed in any::<u64>(), swap in any::<bool>()) {
+        let mut record = record_of(run(seed), STEPS);
+        record["decisions"] = Value::Null;
+        let mut other = record.clone();
+        let at = Some(step as u64);
+        let expected = match kind {
+            0 => {
+                other["frames"][step] = nudged(&record, step, rank);
+                (What::Logits, at)
+            }
+            1 => {
+                other["tokens"][step] = ((record["tokens"][step].as_u64().unwrap() + 1 + rank as u64) % 60).into();
+                (What::Token, at)
+            }
+            2 => {
+                other["start"]["prompt"][step % 3] = 50.into();
+                (What::InputIds, None)
+            }
+            3 => {
+                other["start"]["seed"] = (seed ^ 1 << rank).to_string().into();
+                (What::Draw, Some(0))
+            }
+            _ => {
+                other["start"]["settings"]["top_p"] = (rank as f64 / 30.0).into();
+                (What::Settings, Some(0))
+            }
+        };
+        let comparison = if swap { compare(&other, &record) } else { compare(&record, &other) };
+        let first = comparison.first.as_ref().unwrap();
+        prop_assert_eq!((first.what, first.step), expected, "{}", &comparison.paragraph);
+        prop_assert_eq!(compare(&other, &other).outcome, Outcome::Same);
+    }
+}
