@@ -1,0 +1,72 @@
+//! `first-divergence FIRST SECOND`: reads two record files and says where the runs part.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use quillmate_sampler::divergence::Outcome;
+use quillmate_sampler::{RecordFile, Refusal as _, first_divergence};
+
+const USAGE: &str = "\
+Says where two runs first part, and in what.
+
+usage: first-divergence [--json] [--values] FIRST SECOND
+
+FIRST and SECOND are record files, as the server's /api/runs/{id}/record gives them and the page's \"Save record\" saves them.
+
+  --json    JSON instead of a paragraph
+  --values  with raw values: token ids, logits, probabilities, seeds, draws
+
+exit code: 0 the runs are the same; 1 they part; 2 a file cannot be read, or something is missing and no difference was found
+";
+
+fn main() -> ExitCode {
+    let (mut json, mut values, mut files) = (false, false, Vec::new());
+    let mut flags = true;
+    for argument in std::env::args_os().skip(1) {
+        match argument.to_str() {
+            Some("--json") if flags => json = true,
+            Some("--values") if flags => values = true,
+            Some("--help" | "-h") if flags => return said(USAGE, ExitCode::SUCCESS),
+            Some("--") if flags => flags = false,
+            Some(other) if flags && other.starts_with('-') => {
+                return refuse(&format!("unknown flag {other}\n\n{USAGE}"));
+            }
+            _ => files.push(argument),
+        }
+    }
+    let [first, second] = files.as_slice() else { return refuse(USAGE) };
+    let read = |path: &std::ffi::OsString| {
+        let shown = path.to_string_lossy();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+        RecordFile::from_json(&text).map_err(|error| format!("{shown} is no record: {error} ({})", error.code()))
+    };
+    let (first, second) = match (read(first), read(second)) {
+        (Ok(first), Ok(second)) => (first, second),
+        (Err(why), _) | (_, Err(why)) => return refuse(&why),
+    };
+    let comparison = first_divergence(&first, &second, values);
+    let text = if json {
+        serde_json::to_string_pretty(&comparison).expect("a comparison has string keys and finite numbers only")
+    } else {
+        comparison.paragraph
+    };
+    said(
+        &text,
+        match comparison.outcome {
+            Outcome::Same => ExitCode::SUCCESS,
+            Outcome::Diverged => ExitCode::from(1),
+            Outcome::Insufficient => ExitCode::from(2),
+        },
+    )
+}
+
+fn said(text: &str, code: ExitCode) -> ExitCode {
+    // Whoever reads may have closed the pipe; the answer is the exit code then.
+    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+    code
+}
+
+fn refuse(why: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "{}", why.trim_end());
+    ExitCode::from(2)
+}
