@@ -384,3 +384,77 @@ export type Why =
 
 /** Recomputes a claim from a record: the same function the server calls. */
 export function verify(record: RunRecord, claim: Claim): Verdict;
+
+/** A stored run as one JSON file, form 2; form 1 is read too. `null` is what nobody recorded. Its JSON Schema is in the crate. */
+export interface RecordFile {
+  record: 2;
+  /** What a replay depends on besides the start. */
+  identity: {
+    /** The release of this package's crate that chose the tokens, and what it was built for: see `release()`. */
+    crate_version: string | null;
+    target: string | null;
+    model: {
+      /** For people; no comparison looks at it. */
+      name: string | null;
+      /** SHA-256 of the model file. */
+      sha256: string | null;
+      /** What computed with it, by name and version. */
+      arithmetic: string | null;
+      tokenizer_sha256: string | null;
+      vocab: number | null;
+    };
+    /** The constraint tokens were chosen under; null: there was none. */
+    constraint: string | null;
+  };
+  /** Contract, seed, prompt ids, settings with their processors. */
+  start: GeneratorState;
+  tokens: number[];
+  /** One a token; 0 where temperature is 0. */
+  draws_used: number | null;
+  /** Base64, frame i for step `start.step + i`. */
+  frames: (string | null)[] | null;
+  /** What was decided at each step, as `decision` reports it, where it was kept. */
+  decisions: object[] | null;
+  stop: { max_tokens: number | null; end_tokens: number[] | null; reason: string | null };
+}
+
+/** Where two records first part, and in what. */
+export interface Comparison {
+  /** `same` needs evidence for every part of every step; without it `insufficient`, never `same`. */
+  outcome: "same" | "diverged" | "insufficient";
+  /** The whole of it in words: what differs of what made the records comes first. */
+  paragraph: string;
+  /** What differs, or is not said by both, of what made the records. No divergence of the runs by itself. */
+  release: { field: string; first: string | null; second: string | null }[];
+  first: {
+    what: "input_ids" | "logits" | "settings" | "candidates" | "draw" | "token" | "stop";
+    /** Counted in the first record; null for input ids. */
+    step: number | null;
+    /** Where in it: `index 3`, `rank 2`, `top_k`, `processors[0]`, … */
+    at: string;
+    detail: string;
+    /** Checksums of the two frames, where logits differ. */
+    digests?: [string, string];
+    /** What stands there in the first and in the second record, where values were asked for. */
+    values?: [unknown, unknown];
+  } | null;
+  /** The first step whose tokens differ, which may come later. */
+  first_token: number | null;
+  /** Evidence that is not there, and so was not compared. */
+  missing: { what: string; record: "first" | "second" | "both"; step: number | null }[];
+  /** Steps compared and found without difference. */
+  steps: number;
+}
+
+/**
+ * Compares two records: input ids, then for each step logits, settings and processors, candidates, draw and token, then the stop.
+ * Raw values (ids, logits, probabilities, seeds, draws) are left out unless `values` is true.
+ */
+export function firstDivergence(
+  first: RecordFile,
+  second: RecordFile,
+  options?: { values?: boolean },
+): Comparison;
+
+/** What this build can say of itself in a record. */
+export function release(): { crate_version: string; target: string };

@@ -5,6 +5,7 @@
 //! rounds in silence (2n ** 64n becomes 0, a plain array becomes f32).
 
 mod batch;
+mod divergence;
 mod error;
 mod foreign;
 mod frame;
@@ -14,6 +15,7 @@ mod read;
 mod verify;
 
 pub use batch::{sample_batch, step_batch};
+pub use divergence::{first_divergence, release};
 pub use frame::Frame;
 pub use generator::Generator;
 pub use mosaic::{load_state, mosaic_decision, mosaic_step};

@@ -4,12 +4,14 @@ import init, {
   distribution,
   draw,
   exp,
+  firstDivergence,
   Frame,
   Generator,
   loadState,
   mosaicDecision,
   mosaicStep,
   randomSeed,
+  release,
   sampleBatch,
   sampleToken,
   speculativeStep,
@@ -21,6 +23,7 @@ import init, {
   type GeneratorState,
   type Logits,
   type Model,
+  type RecordFile,
   type Processor,
   type RunRecord,
   type RunSettings,
@@ -135,6 +138,23 @@ Frame.dense(0, new Float64Array(3));
 run.position = 3;
 const probability: number | null = mosaicDecision(logits, { temperature: 1, topK: 2, topP: 1 }, "42", 0).selected_probability;
 mosaicDecision(logits, "greedy", 42n, 0n);
+const file: RecordFile = {
+  record: 2,
+  identity: {
+    ...release(),
+    model: { name: "m", sha256: null, arithmetic: null, tokenizer_sha256: null, vocab: 64 },
+    constraint: null,
+  },
+  start: state,
+  tokens: [1],
+  draws_used: 1,
+  frames: [null],
+  decisions: null,
+  stop: { max_tokens: 1, end_tokens: null, reason: "length" },
+};
+const parted = firstDivergence(file, file, { values: true });
+parted.first?.what satisfies string | undefined;
+if (parted.outcome === "insufficient") parted.missing.length.toFixed();
 const derived: string = deriveSeed(42n, "draft-model", 0);
 Generator.replay(model, state).free();
 Generator.newCandidate(model, state, 1n).free();
