@@ -394,7 +394,7 @@ impl Engine {
         } else {
             None
         };
-        self.store.append(&active.id, position, &steps, end)?;
+        self.store.append(&active.id, position, &steps, end, self.model.end_tokens())?;
         self.hub.ring(&active.id);
         self.work_done.add(steps.len() as u64, drafts.len() as u64, accepted);
         Ok(if end.is_some() { Turn::Over } else { Turn::GoesOn })

@@ -14,8 +14,9 @@ use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quillmate_sampler::contract::state::{RunSettings, take_seed, take_settings};
+use quillmate_sampler::contract::version::RECORD_FORMAT;
 use quillmate_sampler::json::Object;
-use quillmate_sampler::{Claim, GeneratorState, Record, StateError, Verdict, verify};
+use quillmate_sampler::{Claim, GeneratorState, Record, RecordFile, StateError, Stop, Verdict, verify};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -362,16 +363,21 @@ async fn check(State(app): Shared, Path(id): Path<String>, JsonBody(body): JsonB
     Ok(answer(&json!(verdict)))
 }
 
-/// The whole record, sent frame by frame: a long run's frames need not fit in memory.
+/// The whole record, form 2, sent frame by frame: a long run's frames need not fit in memory.
 async fn record(State(app): Shared, Path(id): Path<String>) -> Answer {
     let run = load(&app, &id).await?;
     let head = json!({
-        "record": 1,
-        "model": run.model,
-        "constraint": run.constraint.as_ref().map(Kept::show),
+        "record": RECORD_FORMAT,
+        "identity": run.identity(),
         "start": run.start,
         "tokens": run.tokens,
-        "reason": run.reason,
+        "draws_used": RecordFile::draws(&run.start, run.tokens.len() as u64),
+        "decisions": null,
+        "stop": Stop {
+            max_tokens: Some(run.length.into()),
+            end_tokens: run.releases.last().map(|release| release.end_tokens.clone()),
+            reason: run.reason.clone(),
+        },
     });
     let Some(head) = head.to_string().strip_suffix('}').map(|open| format!("{open},\"frames\":[")) else {
         return Err(ApiError::internal("a record is an object"));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use quillmate_sampler::GeneratorState;
+use quillmate_sampler::{CRATE_VERSION, GeneratorState, TARGET};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::constraint::Kept;
 use crate::model::{Identity, TokenTable};
 
 /// The form of the tables below; another one is refused, not guessed at.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 const SCHEMA: &str = "
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
@@ -43,6 +43,16 @@ CREATE TABLE steps (
     UNIQUE (run, step)
 ) STRICT;
 CREATE TABLE tokenizers (sha256 TEXT PRIMARY KEY, tokens BLOB NOT NULL) STRICT;
+";
+/// Form 3 did not say which release chose the tokens, nor what was to end a run.
+const RELEASES: &str = "
+CREATE TABLE releases (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    crate_version TEXT NOT NULL,
+    target TEXT NOT NULL,
+    end_tokens TEXT NOT NULL,
+    UNIQUE (run, crate_version, target)
+) STRICT;
 ";
 
 /// Form 1 did not say what had computed a run's logits; it was candle 0.11.
@@ -125,11 +135,45 @@ pub struct StoredRun {
     pub model: Identity,
     /// What its text must fit.
     pub constraint: Option<Kept>,
+    /// The releases of the sampler that chose its tokens, in their order; empty where that was not recorded.
+    pub releases: Vec<Release>,
     /// The tokens emitted after the start.
     pub tokens: Vec<u32>,
 }
 
+/// What chose tokens of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// The sampler's version.
+    pub crate_version: String,
+    /// The target it was built for.
+    pub target: String,
+    /// The tokens after which it took a text to be over.
+    pub end_tokens: Vec<u32>,
+}
+
 impl StoredRun {
+    /// What made the run, as a record says it: all its releases, where there were several.
+    pub fn identity(&self) -> quillmate_sampler::Identity {
+        let all = |part: fn(&Release) -> &String| {
+            let mut parts: Vec<&str> = self.releases.iter().map(|release| part(release).as_str()).collect();
+            parts.dedup();
+            (!parts.is_empty()).then(|| parts.join(", then "))
+        };
+        quillmate_sampler::Identity {
+            crate_version: all(|release| &release.crate_version),
+            target: all(|release| &release.target),
+            model: quillmate_sampler::ModelIdentity {
+                name: Some(self.model.name.clone()),
+                sha256: Some(self.model.sha256.clone()),
+                arithmetic: Some(self.model.arithmetic.clone()),
+                tokenizer_sha256: Some(self.model.tokenizer_sha256.clone()),
+                vocab: Some(self.model.vocab.into()),
+            },
+            constraint: self.constraint.as_ref().map(|kept| kept.show().to_string()),
+        }
+    }
+
     /// The generator's state now: what a request needs to go on from here.
     pub fn state(&self) -> GeneratorState {
         let mut state = self.start.clone();
@@ -212,10 +256,11 @@ impl Store {
         match version {
             0 => {
                 transaction.execute_batch(SCHEMA)?;
+                transaction.execute_batch(RELEASES)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             1..SCHEMA_VERSION => {
-                for change in &[FROM_1, FROM_2][usize::try_from(version - 1).unwrap_or_default()..] {
+                for change in &[FROM_1, FROM_2, RELEASES][usize::try_from(version - 1).unwrap_or_default()..] {
                     transaction.execute_batch(change)?;
                 }
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
@@ -342,6 +387,15 @@ impl Store {
             }
             run.tokens.push(token);
         }
+        let mut statement = transaction
+            .prepare_cached("SELECT crate_version, target, end_tokens FROM releases WHERE run = ?1 ORDER BY rowid")?;
+        let releases = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)))?;
+        for release in releases {
+            let (crate_version, target, end_tokens) = release?;
+            let end_tokens = serde_json::from_str(&end_tokens)
+                .map_err(|error| StoreError::Damaged(format!("run {id}: its end tokens: {error}")))?;
+            run.releases.push(Release { crate_version, target, end_tokens });
+        }
         Ok(Some(run))
     }
 
@@ -354,10 +408,23 @@ impl Store {
         Ok(ids)
     }
 
-    /// Makes steps durable, the first of them `step`, together with the run's end if these are the last.
-    pub fn append(&self, id: &str, step: u64, steps: &[(u32, Vec<u8>)], end: Option<&str>) -> Result<(), StoreError> {
+    /// Makes steps durable, the first of them `step`, together with the run's end if these are the last. `end_tokens`
+    /// are those after which this release takes a text to be over; they are kept with its name.
+    pub fn append(
+        &self,
+        id: &str,
+        step: u64,
+        steps: &[(u32, Vec<u8>)],
+        end: Option<&str>,
+        end_tokens: &[u32],
+    ) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction
+            .prepare_cached(
+                "INSERT OR IGNORE INTO releases (run, crate_version, target, end_tokens) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![id, CRATE_VERSION, TARGET, serde_json::json!(end_tokens).to_string()])?;
         for (step, (token, frame)) in (step..).zip(steps) {
             transaction
                 .prepare_cached("INSERT INTO steps (run, step, token, frame) VALUES (?1, ?2, ?3, ?4)")?
@@ -464,6 +531,7 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<Result<StoredRun, StoreError>> 
                 vocab: row.get(9)?,
             },
             constraint: constraint?,
+            releases: Vec::new(),
             tokens: Vec::new(),
         })
     }))

@@ -2,7 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use quillmate_sampler::{Claim, Frame, Record, Verdict, verify};
+use quillmate_sampler::divergence::Outcome;
+use quillmate_sampler::{Claim, Frame, Record, RecordFile, Verdict, first_divergence, verify};
 use quillmate_server::model::TokenTable;
 use quillmate_server::text::text;
 use serde_json::{Value, json};
@@ -54,12 +55,21 @@ fn a_run_from_its_beginning_to_its_verdict() {
 
     let record = server.get(&format!("/api/runs/{id}/record")).1;
     let encoded: Vec<String> = frames.iter().map(|frame| BASE64.encode(frame)).collect();
-    assert_eq!(record["record"], 1);
+    assert_eq!(record["record"], 2);
     assert_eq!(record["frames"], json!(encoded));
     assert_eq!(record["tokens"], run["tokens"]);
     assert_eq!(record["start"], run["start"]);
-    assert_eq!(record["model"], run["model"]);
-    assert_eq!(record["reason"], run["reason"]);
+    let identity = json!({"crate_version": quillmate_sampler::CRATE_VERSION, "target": quillmate_sampler::TARGET,
+        "model": run["model"], "constraint": null});
+    assert_eq!(record["identity"], identity);
+    assert_eq!(record["stop"], json!({"max_tokens": 40, "end_tokens": [0], "reason": run["reason"]}));
+    assert_eq!(record["draws_used"], frames.len());
+    // The package reads it, and finds every part of every step in it.
+    let file = RecordFile::from_json(&record.to_string()).unwrap();
+    assert_eq!(serde_json::to_value(&file).unwrap(), record);
+    let comparison = first_divergence(&file, &file, false);
+    assert_eq!(comparison.outcome, Outcome::Same, "{}", comparison.paragraph);
+    assert!(comparison.release.is_empty());
 }
 
 #[test]

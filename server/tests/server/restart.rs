@@ -132,6 +132,26 @@ fn another_model_reads_and_verifies_a_run_and_does_not_go_on_with_it() {
     assert_eq!(Server::tiny(data.path(), &[]).written(&id), whole);
 }
 
+/// What an earlier release chose stays under its name; what nobody recorded stays unknown.
+#[test]
+fn a_record_names_every_release_that_chose_its_tokens() {
+    let data = tempdir().unwrap();
+    let id = interrupted(data.path());
+    change(data.path(), "UPDATE releases SET crate_version = '0.0.9'");
+    let server = Server::tiny(data.path(), &[]);
+    server.written(&id);
+    let record = || server.get(&format!("/api/runs/{id}/record")).1;
+    assert_eq!(
+        record()["identity"]["crate_version"],
+        format!("0.0.9, then {}", quillmate_sampler::CRATE_VERSION).as_str()
+    );
+    assert_eq!(record()["identity"]["target"], quillmate_sampler::TARGET);
+    change(data.path(), "DELETE FROM releases");
+    let identity = &record()["identity"];
+    assert_eq!((&identity["crate_version"], &identity["target"]), (&Value::Null, &Value::Null));
+    assert_eq!(record()["stop"]["end_tokens"], Value::Null);
+}
+
 #[test]
 fn another_arithmetic_does_not_go_on_with_a_run_of_the_same_file() {
     let whole = uninterrupted();
@@ -140,7 +160,8 @@ fn another_arithmetic_does_not_go_on_with_a_run_of_the_same_file() {
     // As an earlier release left it, which did not yet say what had computed the logits.
     change(
         data.path(),
-        "ALTER TABLE runs DROP COLUMN arithmetic; ALTER TABLE runs DROP COLUMN constrained_by; PRAGMA user_version = 1",
+        "ALTER TABLE runs DROP COLUMN arithmetic; ALTER TABLE runs DROP COLUMN constrained_by; \
+         DROP TABLE releases; PRAGMA user_version = 1",
     );
     let server = Server::tiny(data.path(), &[]);
     let run = server.run(&id);
