@@ -158,7 +158,7 @@ test("a record is saved, and opened in another browser, where it replays", async
   const elsewhere = await browser.newContext();
   const other = await Desk.open(elsewhere, server.url);
   await other.button("Stories").click();
-  await other.page.locator("input[type=file]").setInputFiles(file);
+  await other.page.locator("#stories input[type=file]").setInputFiles(file);
   await expect(other.page.locator("[data-replay]")).toHaveText("replayed here: 9 of 9 tokens equal");
   expect(await other.text()).toBe(text);
   // It can be regenerated there as well.
@@ -172,13 +172,66 @@ test("a record is saved, and opened in another browser, where it replays", async
   };
   record.tokens[2] = (record.tokens[2] ?? 0) + 1;
   await other.button("Stories").click();
-  await other.page.locator("input[type=file]").setInputFiles({
+  await other.page.locator("#stories input[type=file]").setInputFiles({
     name: "changed.json",
     mimeType: "application/json",
     buffer: Buffer.from(JSON.stringify(record)),
   });
   await expect(other.page.locator("[data-replay]")).toContainText("Differs from token 3.");
   await elsewhere.close();
+});
+
+test("a take is compared with a record file and with the server's record: where they part, and in what", async ({
+  context,
+  server,
+}) => {
+  const desk = await Desk.open(context, server.url);
+  await desk.set({ Seed: "8", Length: "9" });
+  await desk.generate();
+  await desk.verified();
+  const saved = desk.page.waitForEvent("download");
+  await desk.more("Save record");
+  const file = await (await saved).path();
+  const compared = desk.page.locator("[data-compared]");
+  const compareWith = async (contents: unknown): Promise<void> => {
+    const buffer = Buffer.from(JSON.stringify(contents));
+    await desk.page.locator(".menu input[type=file]").setInputFiles({ name: "other.json", mimeType: "application/json", buffer });
+  };
+
+  const record = JSON.parse(await readFile(file, "utf8")) as {
+    identity: { target: string; model: { sha256: string } };
+    tokens: number[];
+    frames: (string | null)[];
+  };
+  expect(record.identity.target).toBe("wasm32-unknown-unknown");
+  expect(record.identity.model.sha256).toMatch(/^[0-9a-f]{64}$/);
+  await compareWith(record);
+  await expect(compared).toContainText("Compared with other.json. The runs are the same: 9 steps");
+
+  const token = structuredClone(record);
+  token.tokens[4] = (token.tokens[4] ?? 0) + 1;
+  await compareWith(token);
+  await expect(compared).toContainText(
+    "The runs part at step 4, in the token: recomputed here, the step gives the first record's",
+  );
+
+  const missing = structuredClone(record);
+  missing.frames[2] = null;
+  await compareWith(missing);
+  await expect(compared).toContainText("not enough to call the runs the same");
+  await expect(compared).toContainText("logits in the second record from step 2");
+
+  // What the server keeps is the same run; that another build sampled it is said first.
+  await desk.more("Compare with the server’s record");
+  await expect(compared).toContainText("The records were not made by the same release: target wasm32-unknown-unknown and");
+  await expect(compared).toContainText("The runs are the same: 9 steps");
+
+  await compareWith({ record: 7 });
+  await expect(desk.page.locator("#bar .notice")).toContainText("not a Quillmate record");
+  // It is there after a reload.
+  await desk.page.reload();
+  await desk.idle();
+  await expect(compared).toContainText("The runs are the same: 9 steps");
 });
 
 test("a passage deleted from the text is kept and can be put back", async ({ context, server }) => {

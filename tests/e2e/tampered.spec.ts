@@ -64,6 +64,8 @@ test("a frame forged with a valid checksum misleads the browser, and the server 
   await desk.idle();
   await expect(desk.verdict()).toHaveText("differs from token 4");
   await expect(desk.page.locator("[data-differs]")).toContainText("other logits");
+  // The same said by the comparison of the two records, which names what went into the token.
+  await expect(desk.page.locator("[data-compared]")).toContainText("The runs part at step 3, in the logits");
 });
 
 /** Lets a test change the frames of a stream; each message is a byte of kind, a u32 length and as many bytes. */

@@ -50,6 +50,9 @@ export const stopRun = async (run: string): Promise<wire.Run> => wire.run(await 
 export const verifyRun = async (run: string, claim: unknown): Promise<wire.Verdict> =>
   wire.verdict(await post(`${at(run)}/verify`, claim));
 
+/** The server's record of a run, for the package to look at. */
+export const runRecord = (run: string): Promise<unknown> => json(`${at(run)}/record`, { cache: "no-store" });
+
 /** The run's frames from step `from` on, as they are stored, to the end. */
 export async function* streamRun(run: string, from: number, signal: AbortSignal): AsyncGenerator<Message> {
   const silence = new AbortController();

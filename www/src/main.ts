@@ -5,7 +5,7 @@ import { Editor, type Overlay } from "./editor";
 import { ApiError, codeOf } from "./errors";
 import { complain, newId, type Page, tell } from "./page";
 import { Previewer } from "./preview";
-import { fileName, offer, readRecord, toRecord, toVector } from "./record";
+import { fileName, offer, readAny, readRecord, toRecord, toVector } from "./record";
 import { startSampler } from "./sampler";
 import { Server } from "./server";
 import { others } from "./processors";
@@ -17,7 +17,8 @@ import { isRun, type RunTake } from "./takes";
 import * as view from "./view";
 import { askedSpan, Asking } from "./why";
 import { putBeside, whyPanel } from "./why.panel";
-import type { Settings } from "./wire";
+
+import { model as readModel, type Settings } from "./wire";
 import { Writing } from "./writing";
 
 const byId = (id: string): HTMLElement => {
@@ -134,6 +135,8 @@ const verbs: view.Verbs = {
   copyVector: (take) =>
     act(page.store.frames(take.id).then((frames) => copy(toVector(take, frames), "The take is copied as a test vector."))),
   openRecord: (file) => act(openRecord(file)),
+  compare: (take, file) => act(file.text().then((text) => writing.compare(take, file.name, readAny(text)))),
+  compareWithServer: (take) => act(writing.compareWithServer(take)),
   set: setSetting,
   freshSeed() {
     const take = activeTake(live.now);
@@ -228,11 +231,9 @@ async function closeMenu(then: () => Promise<void>): Promise<void> {
 async function openRecord(file: File): Promise<void> {
   const { record, frames } = readRecord(await file.text());
   const { table, model } = live.now;
-  if (table === null || model?.tokenizer_sha256 !== record.model.tokenizer_sha256) {
-    return tell(
-      page,
-      `This record was made with ${record.model.name}. Its text can be shown once a server with that model has been seen.`,
-    );
+  const of = readModel(record.identity.model);
+  if (table === null || model?.tokenizer_sha256 !== of.tokenizer_sha256) {
+    return tell(page, `This record was made with ${of.name}. Its text can be shown once a server with that model has been seen.`);
   }
   // What no run could start from is refused before anything is made of it.
   await page.sampler.accept(record.start).catch((error: unknown) => {
@@ -246,15 +247,18 @@ async function openRecord(file: File): Promise<void> {
     passage: newId(),
     number: 1,
     run: null,
-    model: record.model,
+    model: of,
     prompt,
-    length: record.tokens.length,
+    length: record.stop.max_tokens ?? record.tokens.length,
     start: record.start,
     tokens: record.tokens,
     text: table.text(record.tokens),
     checksums: await page.sampler.checksums(frames),
     status: "done",
-    reason: record.reason,
+    reason: record.stop.reason,
+    made: record.identity,
+    end_tokens: record.stop.end_tokens,
+    constraint: record.identity.constraint,
     verdict: null,
     replay: null,
     again: null,

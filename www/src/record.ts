@@ -1,8 +1,9 @@
-// A take as a file: the server's record format, put together from what the browser keeps.
+// A take as a file: the package's record form, put together from what the browser keeps.
+import type { RecordFile } from "@quillmate/sampler";
 import { count } from "./check";
 import { ApiError } from "./errors";
 import type { RunTake } from "./takes";
-import { record, type RunRecord } from "./wire";
+import { record } from "./wire";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -20,26 +21,42 @@ export function fromBase64(text: string): Bytes {
   }
 }
 
-export function toRecord(take: RunTake, frames: readonly Bytes[]): RunRecord {
+export function toRecord(take: RunTake, frames: readonly Bytes[]): RecordFile {
+  const { name, sha256, arithmetic, tokenizer_sha256, vocab } = take.model;
   return {
-    record: 1,
-    model: take.model,
+    record: 2,
+    identity: {
+      crate_version: take.made?.crate_version ?? null,
+      target: take.made?.target ?? null,
+      model: { name, sha256, arithmetic: arithmetic ?? null, tokenizer_sha256, vocab },
+      constraint: take.constraint ?? null,
+    },
     start: take.start,
     tokens: take.tokens,
+    draws_used: take.start.settings.temperature === 0 ? 0 : take.tokens.length,
     frames: frames.map(toBase64),
-    reason: take.reason,
+    decisions: null,
+    stop: { max_tokens: take.length, end_tokens: take.end_tokens ?? null, reason: take.reason },
   };
 }
 
-export function readRecord(json: string): { record: RunRecord; frames: Bytes[] } {
-  let found: RunRecord;
+/** A record that can become a take: each token with its frame, and the model it is of. Form 1 is brought to form 2. */
+export function readRecord(json: string): { record: RecordFile; frames: Bytes[] } {
+  const found = parsed(json, record);
+  const frames = found.frames?.filter((frame) => frame !== null) ?? [];
+  if (frames.length !== found.tokens.length) throw new ApiError("not_a_record", "It has not one frame for each token.");
+  return { record: found, frames: frames.map(fromBase64) };
+}
+
+/** Any record, to be compared; the package looks at all of it. */
+export const readAny = (json: string): unknown => parsed(json, (value) => value);
+
+function parsed<T>(json: string, check: (value: unknown) => T): T {
   try {
-    found = record(JSON.parse(json));
+    return check(JSON.parse(json));
   } catch (error) {
     throw new ApiError("not_a_record", error instanceof Error ? error.message : String(error));
   }
-  if (found.frames.length !== found.tokens.length) throw new ApiError("not_a_record", "It has not one frame for each token.");
-  return { record: found, frames: found.frames.map(fromBase64) };
 }
 
 /** For engineers: a take as a case for the test vectors, each step with its frame and the token it must give. */

@@ -1,6 +1,6 @@
 // The worker: every token is chosen here, from a frame, by the same code the server runs. No network, no storage, no text.
-import init, { Frame, Generator, randomSeed, verify } from "@quillmate/sampler";
-import type { Claim, GeneratorState, RunSettings, Trace, Verdict } from "@quillmate/sampler";
+import init, { firstDivergence, Frame, Generator, randomSeed, release, verify } from "@quillmate/sampler";
+import type { Claim, Comparison, GeneratorState, RecordFile, RunSettings, Trace, Verdict } from "@quillmate/sampler";
 import type { Settings } from "./wire";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -78,6 +78,11 @@ const calls = {
     running.get(run)?.free();
     running.delete(run);
   },
+
+  release,
+
+  /** Where two records first part. The package refuses what is no record. */
+  compare: (first: unknown, second: unknown): Comparison => firstDivergence(first as RecordFile, second as RecordFile),
 
   replay: (start: GeneratorState, frames: Bytes[], claim: Claim): Verdict => verify({ start, frames }, claim),
 

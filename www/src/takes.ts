@@ -1,5 +1,5 @@
 // What a take is, and what can be said about it.
-import type { Claim } from "@quillmate/sampler";
+import type { Claim, Comparison } from "@quillmate/sampler";
 import { sameProcessors, sayProcessor } from "./processors";
 import type { GeneratorState, Model, Settings, Verdict } from "./wire";
 
@@ -15,6 +15,18 @@ interface Common {
 /** The writer's own version of a passage, kept when another take is put in its place. */
 export interface HandTake extends Common {
   kind: "hand";
+}
+
+export interface Made {
+  crate_version: string | null;
+  target: string | null;
+}
+
+export interface Compared {
+  /** Which record, in the writer's words. */
+  other: string;
+  outcome: Comparison["outcome"];
+  paragraph: string;
 }
 
 /** A passage the browser sampled. Its frames lie in the store beside it. */
@@ -46,6 +58,14 @@ export interface RunTake extends Common {
   repeats: string | null;
   /** Where a regeneration that should have been equal parted from its take, and why. */
   parted: { at: number; why: "model" | "prompt" | "logits" } | null;
+  /** What chose the tokens here; missing in takes kept before it was recorded, and null where a file does not say. */
+  made?: Made | null;
+  /** The tokens after which the model's text is over; missing or null as above. */
+  end_tokens?: number[] | null;
+  /** The constraint of a run from a file. */
+  constraint?: string | null;
+  /** How the take compares with another record of a run. */
+  compared?: Compared | null;
   /** What stood in the passage before, for one undo to give back, also over a reload. */
   replaces: { text: string; take: string } | null;
 }
@@ -67,6 +87,17 @@ export const tokensOf = ({ lead = [] }: RunTake, tokens: readonly number[]): num
 export function reached(take: RunTake): GeneratorState {
   const { start, tokens } = take;
   return { ...start, step: start.step + tokens.length, tokens: [...start.tokens, ...tokens] };
+}
+
+const both = (one: string | null, other: string | null): string | null =>
+  one === null || other === null || one === other || one.endsWith(`, then ${other}`) ? one : `${one}, then ${other}`;
+
+/** Who chose a take's tokens once this release goes on with it: a take begun by another keeps its name. */
+export function madeBy(take: RunTake, now: Made): Made | null {
+  const before = take.made ?? null;
+  if (take.tokens.length === 0) return now;
+  if (before === null) return null;
+  return { crate_version: both(before.crate_version, now.crate_version), target: both(before.target, now.target) };
 }
 
 /** What this browser says it sampled, for the server (or a replay) to check. */

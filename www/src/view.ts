@@ -26,6 +26,8 @@ export interface Verbs {
   saveRecord: (take: RunTake) => void;
   copyVector: (take: RunTake) => void;
   openRecord: (file: File) => void;
+  compare: (take: RunTake, file: File) => void;
+  compareWithServer: (take: RunTake) => void;
   set: (field: Field["key"], typed: string) => void;
   freshSeed: () => void;
   /** “Why this word?”: at the cursor, or in this passage. */
@@ -83,18 +85,7 @@ export function header(state: State, verbs: Verbs): TemplateResult {
       </ul>
       <p class="row">
         <button ?disabled=${state.work !== null} @click=${verbs.newStory}>New story</button>
-        <label class="file" title="A take that was saved with “Save record”, from here or elsewhere"
-          >Open a record…<input
-            type="file"
-            accept=".json,application/json"
-            ?disabled=${state.work !== null}
-            @change=${(event: Event) => {
-              const input = event.target as HTMLInputElement;
-              const file = input.files?.[0];
-              input.value = "";
-              if (file !== undefined) verbs.openRecord(file);
-            }}
-        /></label>
+        ${pick("Open a record…", "A take that was saved with “Save record”, from here or elsewhere", state.work !== null, verbs.openRecord)}
       </p>
     </div>
     <button
@@ -109,6 +100,21 @@ export function header(state: State, verbs: Verbs): TemplateResult {
     <div class="server" data-status=${state.server}>${server(state)}</div>
   `;
 }
+
+/** A button that asks for a file. */
+const pick = (label: string, title: string, off: boolean, take: (file: File) => void): TemplateResult =>
+  html`<label class="file" title=${title}
+    >${label}<input
+      type="file"
+      accept=".json,application/json"
+      ?disabled=${off}
+      @change=${(event: Event) => {
+        const input = event.target as HTMLInputElement;
+        const file = input.files?.[0];
+        input.value = "";
+        if (file !== undefined) take(file);
+      }}
+  /></label>`;
 
 function server({ server: status, loaded, model }: State): TemplateResult {
   switch (status) {
@@ -444,12 +450,16 @@ function more(state: State, take: RunTake, verbs: Verbs): TemplateResult {
         Use its settings
       </button>
       <button class="quiet" title="All a replay needs, in one file" @click=${() => verbs.saveRecord(take)}>Save record</button>
+      ${pick("Compare with a record…", "Says where this take and a saved record first part, and in what", false, (file) => verbs.compare(take, file))}
+      ${take.run !== null ? html`<button class="quiet" ?disabled=${state.server !== "ready"} title="Says where this take and the server’s record of it first part" @click=${() => verbs.compareWithServer(take)}>Compare with the server’s record</button>` : nothing}
       <button class="quiet" title="For engineers: every step with its frame and its token" @click=${() => verbs.copyVector(take)}>
         Copy as test vector
       </button>
     </div>
   </details>`;
 }
+
+const TONES = { same: "good", diverged: "bad", insufficient: "waiting" };
 
 const PARTED = {
   model: "the server now runs another model",
@@ -488,6 +498,7 @@ function below(state: State, take: RunTake, verbs: Verbs): TemplateResult {
           </p>`
     }
     ${said.tone === "bad" ? explained(said, "data-differs") : nothing}
+    ${take.compared ? html`<p class="below ${TONES[take.compared.outcome]}" data-compared><b>Compared with ${take.compared.other}.</b> ${take.compared.paragraph}</p>` : nothing}
     ${replay === null ? nothing : replay.tone === "bad" ? explained(replay, "data-replay") : html`<p class="below good" data-replay>${replay.short}</p>`}
   `;
 }

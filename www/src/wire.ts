@@ -1,5 +1,5 @@
 // The things that travel between page, server and file, each with the check that lets it in.
-import type { GeneratorState, Verdict } from "@quillmate/sampler";
+import type { GeneratorState, RecordFile, Verdict } from "@quillmate/sampler";
 import { count, type Json, list, number, object, oneOf, orNull, seed, text, UnexpectedShape } from "./check";
 import { readProcessors } from "./processors";
 
@@ -9,6 +9,8 @@ export type { GeneratorState, Verdict };
 export interface Model {
   name: string;
   sha256: string;
+  /** What computes with the file; null where that was not recorded. */
+  arithmetic: string | null;
   tokenizer_sha256: string;
   vocab: number;
 }
@@ -33,16 +35,6 @@ export interface Run {
   start: GeneratorState;
   tokens: number[];
   model: Model;
-}
-
-/** All a replay needs: the server gives it, a file keeps it. */
-export interface RunRecord {
-  record: 1;
-  model: Model;
-  start: GeneratorState;
-  tokens: number[];
-  frames: string[];
-  reason: string | null;
 }
 
 export interface End {
@@ -83,6 +75,7 @@ export function model(value: unknown, what = "model"): Model {
   return {
     name: text(it["name"], `${what}.name`),
     sha256: text(it["sha256"], `${what}.sha256`),
+    arithmetic: orNull(text)(it["arithmetic"], `${what}.arithmetic`),
     tokenizer_sha256: text(it["tokenizer_sha256"], `${what}.tokenizer_sha256`),
     vocab: count(it["vocab"], `${what}.vocab`),
   };
@@ -131,16 +124,30 @@ export function end(value: unknown): End {
   };
 }
 
-export function record(value: unknown): RunRecord {
+/** A record of form 2, or of form 1, which said less: what it did not say is null. */
+export function record(value: unknown): RecordFile {
   const it = object(value, "the record");
-  if (it["record"] !== 1) throw new UnexpectedShape("a record of version 1");
+  if (it["record"] !== 1 && it["record"] !== 2) throw new UnexpectedShape("a record of form 1 or 2");
+  const identity = it["record"] === 1 ? it : object(it["identity"], "identity");
+  const stop = it["record"] === 1 ? it : object(it["stop"], "stop");
   return {
-    record: 1,
-    model: model(it["model"]),
+    record: 2,
+    identity: {
+      crate_version: orNull(text)(identity["crate_version"], "identity.crate_version"),
+      target: orNull(text)(identity["target"], "identity.target"),
+      model: model(identity["model"]),
+      constraint: orNull(text)(identity["constraint"], "identity.constraint"),
+    },
     start: state(it["start"], "start"),
     tokens: tokens(it["tokens"], "tokens"),
-    frames: list(text)(it["frames"], "frames"),
-    reason: orNull(text)(it["reason"], "reason"),
+    draws_used: orNull(count)(it["draws_used"], "draws_used"),
+    frames: orNull(list(orNull(text)))(it["frames"], "frames"),
+    decisions: null,
+    stop: {
+      max_tokens: orNull(count)(stop["max_tokens"], "stop.max_tokens"),
+      end_tokens: orNull(tokens)(stop["end_tokens"], "stop.end_tokens"),
+      reason: orNull(text)(stop["reason"], "stop.reason"),
+    },
   };
 }
 

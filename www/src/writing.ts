@@ -3,10 +3,22 @@ import * as api from "./api";
 import { ApiError, codeOf } from "./errors";
 import { complain, newId, type Page, tell } from "./page";
 import { promptFor } from "./prompt";
+import { toRecord } from "./record";
 import type { Carried } from "./sampler.worker";
 import { shortSeed } from "./settings";
 import { activeTake, current, cutRepeat, isCut, isEdited, nextNumber, takeById, takesOf, type Work } from "./state";
-import { claimOf, firstDifference, isRun, plural, reached, type RunTake, sameSettings, type Take, tokensOf } from "./takes";
+import {
+  claimOf,
+  firstDifference,
+  isRun,
+  madeBy,
+  plural,
+  reached,
+  type RunTake,
+  sameSettings,
+  type Take,
+  tokensOf,
+} from "./takes";
 import { Detokenizer } from "./tokens";
 import type { GeneratorState, Settings } from "./wire";
 
@@ -166,7 +178,25 @@ export class Writing {
     if (take.run === null) return take;
     const checked = { ...take, verdict: await api.verifyRun(take.run, claimOf(take)) };
     await this.#keep(checked);
-    return checked;
+    // What went into the tokens is looked at where they differ; the verdict stands whether or not that can be had.
+    if (checked.verdict.verdict === "diverged") await this.compareWithServer(checked).catch(() => {});
+    const kept = takeById(this.page.live.now, take.id);
+    return isRun(kept) ? kept : checked;
+  }
+
+  /** Says where a take and another record first part: a file, or the server's own. */
+  async compare(take: RunTake, other: string, record: unknown): Promise<void> {
+    const { sampler, store, announce } = this.page;
+    const mine = toRecord(take, await store.frames(take.id));
+    const { outcome, paragraph } = await sampler.compare(mine, record).catch((error: unknown) => {
+      throw new ApiError("not_a_record", error instanceof Error ? error.message : String(error));
+    });
+    await this.#keep({ ...take, compared: { other, outcome, paragraph } });
+    announce(`Compared with ${other}: ${paragraph}`);
+  }
+
+  async compareWithServer(take: RunTake): Promise<void> {
+    if (take.run !== null) await this.compare(take, "the server’s record", await api.runRecord(take.run));
   }
 
   /** Recomputes a take here, from what is stored, without any server. */
@@ -242,6 +272,8 @@ export class Writing {
       tokens,
       text: live.now.table?.text([...(from?.lead ?? []), ...tokens]) ?? "",
       checksums: agreed?.carried.checksums ?? [],
+      made: await this.page.sampler.release(),
+      end_tokens: live.now.model?.end_tokens ?? null,
       status: "writing",
       reason: null,
       verdict: null,
@@ -265,7 +297,7 @@ export class Writing {
     const { live, editor, store, sampler, announce } = this.page;
     const { table } = live.now;
     if (table === null || first.run === null) throw new ApiError("unreachable", "The model's tokens are not known yet.");
-    let take = first;
+    let take: RunTake = { ...first, made: madeBy(first, await sampler.release()) };
     const writer = new Detokenizer(table);
     for (const token of tokensOf(take, take.tokens)) writer.push(token);
     const sentences = new Sentences(announce);

@@ -6,7 +6,7 @@ import { sayPreview } from "../src/preview";
 import { fileName, fromBase64, readRecord, toBase64, toRecord, toVector } from "../src/record";
 import type { Agreement } from "../src/sampler.worker";
 import { fields, shortSeed } from "../src/settings";
-import { claimOf, describeSettings, firstDifference, type RunTake, shown } from "../src/takes";
+import { claimOf, describeSettings, firstDifference, madeBy, type RunTake, shown } from "../src/takes";
 import { sayAgain, sayReplay, sayVerdict } from "../src/verdict";
 import * as wire from "../src/wire";
 
@@ -18,7 +18,7 @@ const take: RunTake = {
   number: 1,
   text: "xyz",
   run: "r",
-  model: { name: "m", sha256: "a", tokenizer_sha256: "b", vocab: 9 },
+  model: { name: "m", sha256: "a", tokenizer_sha256: "b", vocab: 9, arithmetic: "x-1" },
   prompt: "w",
   length: 3,
   start: {
@@ -113,6 +113,8 @@ describe("a preview", () => {
   });
 });
 
+const made = (crate_version: string) => ({ crate_version, target: "w" });
+
 describe("a record", () => {
   const frames = [Uint8Array.of(1), Uint8Array.of(2, 255), new Uint8Array(70_000).fill(7)];
 
@@ -123,11 +125,51 @@ describe("a record", () => {
     expect(fileName(take)).toBe("quillmate-seed-18446744073709551615-3-tokens.json");
   });
 
+  it("says what made it, and null where that is not known", () => {
+    const record = toRecord({ ...take, made: made("0.1.0"), end_tokens: [0] }, frames);
+    expect(record.identity).toEqual({
+      ...made("0.1.0"),
+      model: { name: "m", sha256: "a", arithmetic: "x-1", tokenizer_sha256: "b", vocab: 9 },
+      constraint: null,
+    });
+    expect(record.stop).toEqual({ max_tokens: 3, end_tokens: [0], reason: "length" });
+    expect(record.draws_used).toBe(3);
+    expect(readRecord(JSON.stringify(record)).record).toEqual(record);
+    // A take kept before any of it was recorded.
+    const { arithmetic: _, ...model } = take.model;
+    const old = toRecord({ ...take, model: model as typeof take.model }, frames);
+    expect(old.identity).toMatchObject({ crate_version: null, target: null, model: { arithmetic: null } });
+    expect(old.stop.end_tokens).toBeNull();
+  });
+
+  it("of form 1 is brought to form 2", () => {
+    const { arithmetic: _, ...model } = take.model;
+    const old = { record: 1, model, start: take.start, tokens: take.tokens, frames: frames.map(toBase64), reason: "length" };
+    const { record } = readRecord(JSON.stringify(old));
+    expect(record.identity).toEqual({
+      crate_version: null,
+      target: null,
+      model: { ...model, arithmetic: null },
+      constraint: null,
+    });
+    expect(record.stop).toEqual({ max_tokens: null, end_tokens: null, reason: "length" });
+  });
+
+  it("names every release that went on with a take", () => {
+    expect(madeBy({ ...take, tokens: [] }, made("2"))).toEqual(made("2"));
+    expect(madeBy(take, made("2"))).toBeNull();
+    expect(madeBy({ ...take, made: made("2") }, made("2"))).toEqual(made("2"));
+    const both = madeBy({ ...take, made: made("1") }, made("2"));
+    expect(both).toEqual(made("1, then 2"));
+    expect(madeBy({ ...take, made: both }, made("2"))).toEqual(both);
+  });
+
   it.each([
     "",
     "{}",
     "[]",
     '{"record":2}',
+    '{"record":3}',
     JSON.stringify({ ...toRecord(take, frames), frames: [] }),
     JSON.stringify({ ...toRecord(take, frames), start: { ...take.start, seed: 41 } }),
   ])("is refused with a code where it is none: %s", (file) => {
