@@ -17,7 +17,6 @@ import { isRun, type RunTake } from "./takes";
 import * as view from "./view";
 import { askedSpan, Asking } from "./why";
 import { putBeside, whyPanel } from "./why.panel";
-
 import { model as readModel, type Settings } from "./wire";
 import { Writing } from "./writing";
 
