@@ -229,6 +229,37 @@ seed: Seed,
 drawIndex: number | bigint,
 ): MosaicDecision;
 
+/** The state of a run of the older contract; a greedy run has no draws, a sampled one has a draw for each token. */
+export interface MosaicState {
+    contract: "mosaic-splitmix64-top-k-top-p-v1";
+    format: 1;
+    seed: string;
+    /** Draws consumed so far. */
+    draws: number;
+    prompt: number[];
+    tokens: number[];
+    strategy: { kind: "greedy" } | { kind: "sample"; temperature: number; top_k: number; top_p: number };
+}
+
+/**
+ * The one door for stored states: checks a state of either contract and gives it back as it is. An unknown contract is
+ * refused (`contract_unknown`), and so is every other fault. `Generator.fromState` goes on from the one kind,
+ * `mosaicStep` from the other.
+ */
+export function loadState(state: unknown): GeneratorState | MosaicState;
+
+/** Emits the next token of a run of the older contract: the decision, and the state after it. */
+export function mosaicStep(state: MosaicState, logits: Logits): { decision: MosaicDecision; state: MosaicState };
+
+/**
+ * The seed for a use of its own, such as `draft-model` or `repair-attempt-1`, as a decimal string: HKDF-SHA256 of root, label
+ * and attempt. A root may be public where runs are to be repeated by anybody; it must be secret (and random) where nobody may
+ * guess what was or will be drawn. Neither root nor derived seed is fit for a password, a token or a key.
+ *
+ * @param label 1 to 255 bytes of UTF-8, compared by its bytes
+ */
+export function deriveSeed(root: Seed, label: string, attempt: number | bigint): string;
+
 /** A fresh seed from the platform's secure random source (Web Crypto), as a decimal string. */
 export function randomSeed(): string;
 
@@ -241,6 +272,15 @@ export class Generator {
     constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: RunSettings);
     /** Resumes a stored run; the next token is the one the run would have emitted. */
     static fromState(model: Model | null, state: GeneratorState): Generator;
+    /** Replay: the run of this state again from step 0, with the same seed. Given the same logits, the same tokens. */
+    static replay(model: Model | null, state: GeneratorState): Generator;
+    /**
+     * New candidate: another run from the same prompt under the same settings, from step 0, with the seed
+     * `deriveSeed(state.seed, "candidate", attempt)`.
+     */
+    static newCandidate(model: Model | null, state: GeneratorState, attempt: number | bigint): Generator;
+    /** Resume: the rest of the same run, from where it is. `fromState` under the name that goes with the two above. */
+    static resume(model: Model | null, state: GeneratorState): Generator;
     /** Asks the model for logits and emits the next token. What the model throws reaches the caller as it is. */
     step(): number;
     /** Emits the next token from logits that have arrived. */
@@ -281,7 +321,7 @@ export class Generator {
 /** One step's logits on the wire: compact, lossless, with a checksum. */
 export class Frame {
     private constructor();
-    /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k and no processors, else dense. */
+    /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k and no processors, or when few tokens are allowed; else dense. */
     static forSettings(step: number | bigint, logits: Float32Array, settings: RunSettings): Frame;
     /** A frame that suffices for all settings. */
     static dense(step: number | bigint, logits: Float32Array): Frame;
@@ -348,6 +388,80 @@ export type Why =
 /** Recomputes a claim from a record: the same function the server calls. */
 export function verify(record: RunRecord, claim: Claim): Verdict;
 
+/** A stored run as one JSON file, form 2; form 1 is read too. `null` is what nobody recorded. Its JSON Schema is in the crate. */
+export interface RecordFile {
+    record: 2;
+    /** What a replay depends on besides the start. */
+    identity: {
+        /** The release of this package's crate that chose the tokens, and what it was built for: see `release()`. */
+        crate_version: string | null;
+        target: string | null;
+        model: {
+            /** For people; no comparison looks at it. */
+            name: string | null;
+            /** SHA-256 of the model file. */
+            sha256: string | null;
+            /** What computed with it, by name and version. */
+            arithmetic: string | null;
+            tokenizer_sha256: string | null;
+            vocab: number | null;
+        };
+        /** The constraint tokens were chosen under; null: there was none. */
+        constraint: string | null;
+    };
+    /** Contract, seed, prompt ids, settings with their processors. */
+    start: GeneratorState;
+    tokens: number[];
+    /** One a token; 0 where temperature is 0. */
+    draws_used: number | null;
+    /** Base64, frame i for step `start.step + i`. */
+    frames: (string | null)[] | null;
+    /** What was decided at each step, as `decision` reports it, where it was kept. */
+    decisions: object[] | null;
+    stop: { max_tokens: number | null; end_tokens: number[] | null; reason: string | null };
+}
+
+/** Where two records first part, and in what. */
+export interface Comparison {
+    /** `same` needs evidence for every part of every step; without it `insufficient`, never `same`. */
+    outcome: "same" | "diverged" | "insufficient";
+    /** The whole of it in words: what differs of what made the records comes first. */
+    paragraph: string;
+    /** What differs, or is not said by both, of what made the records. No divergence of the runs by itself. */
+    release: { field: string; first: string | null; second: string | null }[];
+    first: {
+        what: "input_ids" | "logits" | "settings" | "candidates" | "draw" | "token" | "stop";
+        /** Counted in the first record; null for input ids. */
+        step: number | null;
+        /** Where in it: `index 3`, `rank 2`, `top_k`, `processors[0]`, … */
+        at: string;
+        detail: string;
+        /** Checksums of the two frames, where logits differ. */
+        digests?: [string, string];
+        /** What stands there in the first and in the second record, where values were asked for. */
+        values?: [unknown, unknown];
+    } | null;
+    /** The first step whose tokens differ, which may come later. */
+    first_token: number | null;
+    /** Evidence that is not there, and so was not compared. */
+    missing: { what: string; record: "first" | "second" | "both"; step: number | null }[];
+    /** Steps compared and found without difference. */
+    steps: number;
+}
+
+/**
+ * Compares two records: input ids, then for each step logits, settings and processors, candidates, draw and token, then the stop.
+ * Raw values (ids, logits, probabilities, seeds, draws) are left out unless `values` is true.
+ */
+export function firstDivergence(
+first: RecordFile,
+second: RecordFile,
+options?: { values?: boolean },
+): Comparison;
+
+/** What this build can say of itself in a record. */
+export function release(): { crate_version: string; target: string };
+
 
 
 export type InitInput = RequestInfo | URL | Response | BufferSource | WebAssembly.Module;
@@ -356,9 +470,11 @@ export interface InitOutput {
     readonly memory: WebAssembly.Memory;
     readonly __wbg_frame_free: (a: number, b: number) => void;
     readonly __wbg_generator_free: (a: number, b: number) => void;
+    readonly deriveSeed: (a: any, b: any, c: any) => [number, number, number, number];
     readonly distribution: (a: any, b: any) => [number, number, number];
     readonly draw: (a: any, b: any, c: any) => [number, number, number];
     readonly exp: (a: any) => [number, number, number];
+    readonly firstDivergence: (a: any, b: any, c: any) => [number, number, number];
     readonly frame_checksum: (a: number) => [number, number];
     readonly frame_decode: (a: any) => [number, number, number];
     readonly frame_dense: (a: any, b: any) => [number, number, number];
@@ -376,8 +492,11 @@ export interface InitOutput {
     readonly generator_decision: (a: number, b: any) => [number, number, number];
     readonly generator_fromState: (a: any, b: any) => [number, number, number];
     readonly generator_new: (a: any, b: any, c: any, d: any) => [number, number, number];
+    readonly generator_newCandidate: (a: any, b: any, c: any) => [number, number, number];
     readonly generator_position: (a: number) => number;
     readonly generator_prompt: (a: number) => any;
+    readonly generator_replay: (a: any, b: any) => [number, number, number];
+    readonly generator_resume: (a: any, b: any) => [number, number, number];
     readonly generator_seed: (a: number) => [number, number];
     readonly generator_settings: (a: number) => [number, number, number];
     readonly generator_state: (a: number) => [number, number, number];
@@ -388,8 +507,11 @@ export interface InitOutput {
     readonly generator_stepWithFrame: (a: number, b: number) => [number, number, number];
     readonly generator_tokens: (a: number) => any;
     readonly generator_trace: (a: number, b: any, c: any) => [number, number, number];
+    readonly loadState: (a: any) => [number, number, number];
     readonly mosaicDecision: (a: any, b: any, c: any, d: any) => [number, number, number];
+    readonly mosaicStep: (a: any, b: any) => [number, number, number];
     readonly randomSeed: () => [number, number, number, number];
+    readonly release: () => [number, number, number];
     readonly sampleBatch: (a: any, b: any, c: any, d: any) => [number, number, number];
     readonly sampleToken: (a: any, b: any, c: any) => [number, number, number];
     readonly speculativeStep: (a: any, b: any, c: any, d: any, e: any) => [number, number, number];

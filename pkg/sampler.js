@@ -244,6 +244,20 @@ export class Generator {
         return Generator.__wrap(ret[0]);
     }
     /**
+     * `Generator.newCandidate(model, state, attempt)`.
+     * @param {any} model
+     * @param {any} state
+     * @param {any} attempt
+     * @returns {Generator}
+     */
+    static newCandidate(model, state, attempt) {
+        const ret = wasm.generator_newCandidate(model, state, attempt);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return Generator.__wrap(ret[0]);
+    }
+    /**
      * `new Generator(model, prompt, seed, settings)`.
      * @param {any} model
      * @param {any} prompt
@@ -274,6 +288,32 @@ export class Generator {
     get prompt() {
         const ret = wasm.generator_prompt(this.__wbg_ptr);
         return ret;
+    }
+    /**
+     * `Generator.replay(model, state)`.
+     * @param {any} model
+     * @param {any} state
+     * @returns {Generator}
+     */
+    static replay(model, state) {
+        const ret = wasm.generator_replay(model, state);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return Generator.__wrap(ret[0]);
+    }
+    /**
+     * `Generator.resume(model, state)`.
+     * @param {any} model
+     * @param {any} state
+     * @returns {Generator}
+     */
+    static resume(model, state) {
+        const ret = wasm.generator_resume(model, state);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return Generator.__wrap(ret[0]);
     }
     /**
      * `seed`.
@@ -400,6 +440,32 @@ export class Generator {
 if (Symbol.dispose) Generator.prototype[Symbol.dispose] = Generator.prototype.free;
 
 /**
+ * `deriveSeed(root, label, attempt)`.
+ * @param {any} root
+ * @param {any} label
+ * @param {any} attempt
+ * @returns {string}
+ */
+export function deriveSeed(root, label, attempt) {
+    let deferred2_0;
+    let deferred2_1;
+    try {
+        const ret = wasm.deriveSeed(root, label, attempt);
+        var ptr1 = ret[0];
+        var len1 = ret[1];
+        if (ret[3]) {
+            ptr1 = 0; len1 = 0;
+            throw takeFromExternrefTable0(ret[2]);
+        }
+        deferred2_0 = ptr1;
+        deferred2_1 = len1;
+        return getStringFromWasm0(ptr1, len1);
+    } finally {
+        wasm.__wbindgen_free(deferred2_0, deferred2_1, 1);
+    }
+}
+
+/**
  * `distribution(logits, settings)`.
  * @param {any} logits
  * @param {any} settings
@@ -442,6 +508,34 @@ export function exp(x) {
 }
 
 /**
+ * `firstDivergence(first, second, options)`.
+ * @param {any} first
+ * @param {any} second
+ * @param {any} options
+ * @returns {any}
+ */
+export function firstDivergence(first, second, options) {
+    const ret = wasm.firstDivergence(first, second, options);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
+}
+
+/**
+ * `loadState(state)`.
+ * @param {any} state
+ * @returns {any}
+ */
+export function loadState(state) {
+    const ret = wasm.loadState(state);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
+}
+
+/**
  * `mosaicDecision(logits, strategy, seed, drawIndex)`.
  * @param {any} logits
  * @param {any} strategy
@@ -451,6 +545,20 @@ export function exp(x) {
  */
 export function mosaicDecision(logits, strategy, seed, draw_index) {
     const ret = wasm.mosaicDecision(logits, strategy, seed, draw_index);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
+}
+
+/**
+ * `mosaicStep(state, logits)`.
+ * @param {any} state
+ * @param {any} logits
+ * @returns {object}
+ */
+export function mosaicStep(state, logits) {
+    const ret = wasm.mosaicStep(state, logits);
     if (ret[2]) {
         throw takeFromExternrefTable0(ret[1]);
     }
@@ -478,6 +586,18 @@ export function randomSeed() {
     } finally {
         wasm.__wbindgen_free(deferred2_0, deferred2_1, 1);
     }
+}
+
+/**
+ * `release()`.
+ * @returns {any}
+ */
+export function release() {
+    const ret = wasm.release();
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
 }
 
 /**
@@ -666,6 +786,10 @@ function __wbg_get_imports() {
             const ret = arg0.call(arg1, arg2);
             return ret;
         }, arguments); },
+        __wbg_charCodeAt_851946d8f1279e11: function(arg0, arg1) {
+            const ret = arg0.charCodeAt(arg1 >>> 0);
+            return ret;
+        },
         __wbg_construct_8670bb4c2b062969: function() { return handleError(function (arg0, arg1) {
             const ret = Reflect.construct(arg0, arg1);
             return ret;
@@ -722,6 +846,10 @@ function __wbg_get_imports() {
             return ret;
         },
         __wbg_length_c702d06d28b96b72: function(arg0) {
+            const ret = arg0.length;
+            return ret;
+        },
+        __wbg_length_e83e819f48c774e4: function(arg0) {
             const ret = arg0.length;
             return ret;
         },
