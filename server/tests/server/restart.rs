@@ -180,7 +180,7 @@ fn a_run_of_a_release_before_constraints_goes_on() {
     let whole = uninterrupted();
     let data = tempdir().unwrap();
     let id = interrupted(data.path());
-    change(data.path(), "ALTER TABLE runs DROP COLUMN constrained_by; PRAGMA user_version = 2");
+    change(data.path(), "ALTER TABLE runs DROP COLUMN constrained_by; DROP TABLE releases; PRAGMA user_version = 2");
     let server = Server::tiny(data.path(), &[]);
     assert_eq!(server.written(&id), whole);
     assert_eq!(server.run(&id)["constraint"], json!(null));
