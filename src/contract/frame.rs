@@ -38,6 +38,7 @@
 //!
 //! Sparse frames gain nothing from compression; a dense row of f32 hardly does.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use half::{bf16, f16};
@@ -374,7 +375,7 @@ impl Frame {
         if !self.suffices_for(settings) {
             return Err(FrameError::Insufficient { largest: self.max_top_k, top_k: settings.top_k() });
         }
-        Ok(self.row())
+        Ok(self.row().into_owned())
     }
 
     /// [`suffices_for`](Self::suffices_for) a run: processors need all logits.
@@ -387,7 +388,7 @@ impl Frame {
     ///
     /// # Errors
     /// `frame_insufficient`.
-    pub fn logits_for_run(&self, settings: &Settings, processors: &Processors) -> Result<Vec<f32>, FrameError> {
+    pub fn logits_for_run(&self, settings: &Settings, processors: &Processors) -> Result<Cow<'_, [f32]>, FrameError> {
         if self.suffices_for_run(settings, processors) {
             return Ok(self.row());
         }
@@ -395,15 +396,15 @@ impl Frame {
         Err(FrameError::Insufficient { largest: self.max_top_k, top_k })
     }
 
-    fn row(&self) -> Vec<f32> {
+    fn row(&self) -> Cow<'_, [f32]> {
         let Some(ids) = &self.ids else {
-            return self.logits.clone();
+            return Cow::Borrowed(&self.logits);
         };
         let mut row = vec![f32::NEG_INFINITY; self.vocabulary as usize];
         for (id, logit) in ids.iter().zip(&self.logits) {
             row[*id as usize] = *logit;
         }
-        row
+        Cow::Owned(row)
     }
 
     /// The allowed tokens this frame holds, ids ascending, with their logits.

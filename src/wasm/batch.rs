@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::*;
 use super::error::{refuse, sampler_error, with_index, with_row};
 use super::foreign::{each, is_array, length};
 use super::generator::Generator;
-use super::read::{self, Row, of_either_type};
+use super::read::{self, of_either_type};
 use crate::contract::batch::step_batch as step_runs;
 use crate::contract::generator::Run;
 use crate::core::sample::{self, BatchError};
@@ -18,12 +18,12 @@ use crate::core::settings::Settings;
 /// `sampleBatch(logits, vocab, settings, u)`.
 #[wasm_bindgen(js_name = sampleBatch, skip_typescript)]
 pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &JsValue) -> Result<Array, JsValue> {
-    let row = &read::logits(logits)?;
+    let row = read::logits(logits)?;
     let vocabulary = read::token("vocab", vocab)? as usize;
     let count = read::uniforms_length(u)?;
-    if (count as usize).checked_mul(vocabulary) != Some(of_either_type!(row => row.len())) {
+    if (count as usize).checked_mul(vocabulary) != Some(row.len()) {
         let [rows, vocabulary] = [u64::from(count), vocabulary as u64];
-        let logits = of_either_type!(row => row.len()) as u64;
+        let logits = row.len() as u64;
         return Err(refuse(BatchError::Logits { rows, vocabulary, logits }));
     }
     // Every row's settings and uniform number are read by themselves, so that a bad one costs only its row.

@@ -115,6 +115,6 @@ impl Frame {
     #[wasm_bindgen(skip_typescript)]
     pub fn logits(&self, settings: &JsValue) -> Result<Vec<f32>, JsValue> {
         let RunSettings { settings, processors } = read::run_settings(settings)?;
-        self.0.logits_for_run(&settings, &processors).map_err(refuse)
+        self.0.logits_for_run(&settings, &processors).map(Into::into).map_err(refuse)
     }
 }

@@ -71,7 +71,7 @@ impl Generator {
 
     fn emit(&self, row: Row) -> Result<u32, JsValue> {
         let mut run = self.0.run.borrow_mut();
-        of_either_type!(row => run.step_with(&row)).map_err(refuse)
+        of_either_type!(row => run.step_with(row)).map_err(refuse)
     }
 
     /// The run, for a call on several generators; refused while a model is being asked.

@@ -10,6 +10,7 @@ mod error;
 mod foreign;
 mod frame;
 mod generator;
+mod lent;
 mod mosaic;
 mod read;
 mod verify;
@@ -18,6 +19,7 @@ pub use batch::{sample_batch, step_batch};
 pub use divergence::{first_divergence, release};
 pub use frame::Frame;
 pub use generator::Generator;
+pub use lent::logits_buffer;
 pub use mosaic::{load_state, mosaic_decision, mosaic_step};
 pub use verify::verify;
 
@@ -27,7 +29,7 @@ use wasm_bindgen::prelude::*;
 use crate::contract::state::STATE_SCHEMA;
 use crate::core::{derive, sample, speculative, splitmix};
 use error::{refuse, sampler_error};
-use read::{Row, of_either_type};
+use read::of_either_type;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &'static str = include_str!("api.d.ts");
@@ -38,7 +40,7 @@ pub fn sample_token(logits: &JsValue, settings: &JsValue, u: &JsValue) -> Result
     let settings = read::settings(settings)?;
     let u = read::uniform(u)?;
     let row = read::logits(logits)?;
-    of_either_type!(row => sample::sample(&row, &settings, u)).map_err(refuse)
+    of_either_type!(row => sample::sample(row, &settings, u)).map_err(refuse)
 }
 
 /// `distribution(logits, settings)`.

@@ -5,6 +5,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
 use super::foreign::{each, f32s, f64s, is_array, kind, length, u8s, u32s};
+use super::lent::{lent, with_lent};
 use crate::contract::json::{self, Scalar};
 use crate::contract::processors::read_processors;
 use crate::contract::state::RunSettings;
@@ -20,25 +21,44 @@ const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 pub enum Row {
     F32(Vec<f32>),
     F64(Vec<f64>),
+    /// So many in the lent buffer.
+    Lent(usize),
 }
 
-/// Runs `$body` with `$row` the numbers of a [`Row`], of either type.
+/// Runs `$body` with `$row` the numbers of a [`Row`] as a slice, of either type. It must touch nothing of JavaScript's.
 macro_rules! of_either_type {
     ($row:ident => $body:expr) => {
         match $row {
-            Row::F32($row) => $body,
-            Row::F64($row) => $body,
+            $crate::wasm::read::Row::F32(row) => {
+                let $row = &row[..];
+                $body
+            }
+            $crate::wasm::read::Row::F64(row) => {
+                let $row = &row[..];
+                $body
+            }
+            $crate::wasm::read::Row::Lent(length) => $crate::wasm::lent::with_lent(length, |$row| $body),
         }
     };
 }
 pub(super) use of_either_type;
 
 impl Row {
+    /// How many numbers there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(row) => row.len(),
+            Self::F64(row) => row.len(),
+            Self::Lent(length) => *length,
+        }
+    }
+
     /// As f64, to which f32 widens exactly: for what is seldom called, so that it need not be compiled for both types.
     pub fn wide(self) -> Vec<f64> {
         match self {
             Self::F32(row) => row.into_iter().map(f64::from).collect(),
             Self::F64(row) => row,
+            Self::Lent(length) => with_lent(length, |row| row.iter().copied().map(f64::from).collect()),
         }
     }
 }
@@ -90,7 +110,10 @@ pub fn wrong(code: &str, name: &str, expected: &str, value: &JsValue) -> JsValue
 
 pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
     match kind(value).as_deref() {
-        Some("Float32Array") => Ok(Row::F32(f32s(value)?)),
+        Some("Float32Array") => match lent(value)? {
+            Some(length) => Ok(Row::Lent(length)),
+            None => Ok(Row::F32(f32s(value)?)),
+        },
         Some("Float64Array") => Ok(Row::F64(f64s(value)?)),
         _ if is_promise(value) => Err(wrong(
             "logits_type",

@@ -1,0 +1,82 @@
+//! `logitsBuffer(V)`: a row in wasm's own memory that JavaScript fills, so that its logits are not copied on their way in.
+//!
+//! The buffer is never freed and never moves: a view of it stays a view of memory that is nothing else's, whatever is asked
+//! for later. A larger row gets a new buffer of at least twice the size, so what is given up is never more than what is in
+//! use.
+
+use std::cell::RefCell;
+
+use js_sys::{Float32Array, Object, Reflect};
+use wasm_bindgen::prelude::*;
+
+use super::error::{refuse, sampler_error};
+use super::foreign::MAX_LENGTH;
+use super::read;
+use crate::core::error::LogitsError;
+
+struct Lent {
+    row: &'static mut [f32],
+    /// The view that was handed out last, and how many logits it shows.
+    view: Option<(Float32Array, usize)>,
+}
+
+thread_local! {
+    static LENT: RefCell<Lent> = const { RefCell::new(Lent { row: &mut [], view: None }) };
+}
+
+/// `logitsBuffer(vocab)`.
+#[wasm_bindgen(js_name = logitsBuffer, skip_typescript)]
+pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
+    let length = read::token("vocab", vocab)?;
+    if length == 0 {
+        return Err(refuse(LogitsError::Empty));
+    }
+    if length > MAX_LENGTH {
+        return Err(refuse(LogitsError::TooLong(length.into())));
+    }
+    let length = length as usize;
+    LENT.with_borrow_mut(|lent| {
+        if let Some((view, shown)) = &lent.view
+            && *shown == length
+            && view.length() as usize == length
+        {
+            return Ok(view.clone());
+        }
+        if lent.row.len() < length {
+            let room = length.max(2 * lent.row.len());
+            let mut row = Vec::new();
+            if row.try_reserve_exact(room).is_err() {
+                return Err(sampler_error("out_of_memory", &format!("there is no memory for {room} numbers")));
+            }
+            row.resize(room, 0.0);
+            lent.row = row.leak();
+        }
+        let memory = Reflect::get(&wasm_bindgen::memory(), &"buffer".into())?;
+        let at = lent.row.as_ptr() as usize as u32;
+        let view = Float32Array::new_with_byte_offset_and_length(&memory, at, length as u32);
+        lent.view = Some((view.clone(), length));
+        Ok(view)
+    })
+}
+
+/// How many logits the buffer holds, if this value is the view that was lent last.
+///
+/// # Errors
+/// `logits_buffer_detached`: memory has grown since it was lent, and nobody can tell whether it was filled before.
+pub fn lent(value: &JsValue) -> Result<Option<usize>, JsValue> {
+    LENT.with_borrow(|lent| match &lent.view {
+        Some((view, length)) if Object::is(view, value) => {
+            if view.length() as usize == *length {
+                return Ok(Some(*length));
+            }
+            let message = "the buffer was lent before wasm's memory grew; ask logitsBuffer for it again, then fill it";
+            Err(sampler_error("logits_buffer_detached", message))
+        }
+        _ => Ok(None),
+    })
+}
+
+/// Calls `with` with the first `length` logits of the buffer. Nothing of JavaScript may run meanwhile.
+pub fn with_lent<T>(length: usize, with: impl FnOnce(&[f32]) -> T) -> T {
+    LENT.with_borrow(|lent| with(&lent.row[..length]))
+}
