@@ -94,6 +94,17 @@ export interface SamplerError extends Error {
 }
 
 /**
+ * Lends a row in wasm's own memory: filled and passed on as logits, it is not copied. It is **lent**: all callers share the
+ * one buffer, so fill it right before the call that reads it, and ask again each time. Asking costs nothing; the same view
+ * comes back until memory has grown, which detaches it (then a new view comes, and the old one is refused with
+ * `logits_buffer_detached`). A view of another length shows the same memory. Nothing is freed: 4 bytes a logit of the largest
+ * row asked for, twice that at most.
+ *
+ * @param vocab how many logits, from 1
+ */
+export function logitsBuffer(vocab: number): Float32Array;
+
+/**
  * Chooses one token from one row of logits.
  *
  * @param settings `{temperature = 1, topK = 0, topP = 1}`
@@ -508,6 +519,7 @@ export interface InitOutput {
     readonly generator_tokens: (a: number) => any;
     readonly generator_trace: (a: number, b: any, c: any) => [number, number, number];
     readonly loadState: (a: any) => [number, number, number];
+    readonly logitsBuffer: (a: any) => [number, number, number];
     readonly mosaicDecision: (a: any, b: any, c: any, d: any) => [number, number, number];
     readonly mosaicStep: (a: any, b: any) => [number, number, number];
     readonly randomSeed: () => [number, number, number, number];

@@ -536,6 +536,19 @@ export function loadState(state) {
 }
 
 /**
+ * `logitsBuffer(vocab)`.
+ * @param {any} vocab
+ * @returns {Float32Array}
+ */
+export function logitsBuffer(vocab) {
+    const ret = wasm.logitsBuffer(vocab);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
+}
+
+/**
  * `mosaicDecision(logits, strategy, seed, drawIndex)`.
  * @param {any} logits
  * @param {any} strategy
@@ -761,6 +774,10 @@ function __wbg_get_imports() {
             const ret = arg0 === arg1;
             return ret;
         },
+        __wbg___wbindgen_memory_17a1178bc3328ea3: function() {
+            const ret = wasm.memory;
+            return ret;
+        },
         __wbg___wbindgen_number_get_934b640d0889af78: function(arg0, arg1) {
             const obj = arg1;
             const ret = typeof(obj) === 'number' ? obj : undefined;
@@ -875,6 +892,10 @@ function __wbg_get_imports() {
         },
         __wbg_new_from_slice_aaf85a9746711968: function(arg0, arg1) {
             const ret = new Float64Array(getArrayF64FromWasm0(arg0, arg1));
+            return ret;
+        },
+        __wbg_new_with_byte_offset_and_length_1ea36b9f0c3bc55a: function(arg0, arg1, arg2) {
+            const ret = new Float32Array(arg0, arg1 >>> 0, arg2 >>> 0);
             return ret;
         },
         __wbg_new_with_length_00818aa0a226a550: function(arg0) {
