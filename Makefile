@@ -13,10 +13,10 @@ test:
 pkg:
 	@scripts/build-pkg pkg
 
-# Ten million draws of the fast path against the contract, then the times of both.
+# Times, into benches/results.json and the README's tables: the fast path against the contract (ten million draws), every path,
+# other samplers, Chromium, a story's token from end to end. `scripts/bench PART` runs a part.
 bench:
-	cargo bench --bench differential
-	cargo bench --features parallel --bench sampler
+	@scripts/bench
 
 # Two settings compared on sixty prompts: A and B, JSON or files of it. OUT and SCHEMA are honoured.
 evaluate:
