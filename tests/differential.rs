@@ -4,7 +4,7 @@
 mod reference;
 
 use proptest::prelude::*;
-use quillmate_sampler::{Settings, distribution, sample_token};
+use quillmate_sampler::{Settings, distribution, sample_token, uniform};
 
 /// Logits from a few values (so that most tie), wide ones, both zeros, and banned ones.
 fn logit() -> impl Strategy<Value = f64> {
@@ -64,6 +64,16 @@ proptest! {
         for u in draws.into_iter().filter(|u| (0.0..1.0).contains(u)) {
             let expected = reference::walk(&ids, &probabilities, u);
             prop_assert_eq!(sample_token(&row, temperature, top_k, top_p, u), Ok(expected), "u = {}", u);
+        }
+    }
+
+    #[test]
+    fn a_banned_token_never_appears(
+        row in row(), temperature in temperature(), top_k in top_k(), top_p in top_p(), seed in any::<u64>()
+    ) {
+        for step in 0..20 {
+            let token = sample_token(&row, temperature, top_k, top_p, uniform(seed, step, 0)).unwrap();
+            prop_assert!(row[token as usize] != f64::NEG_INFINITY, "token {}", token);
         }
     }
 
