@@ -82,7 +82,7 @@ test("a record with processors of other makers goes through whole; with wrong on
     record.start.settings.processors = processors;
     await desk.button("Stories").click();
     const buffer = Buffer.from(JSON.stringify(record));
-    await desk.page.locator("input[type=file]").setInputFiles({ name: "r.json", mimeType: "application/json", buffer });
+    await desk.page.locator("#stories input[type=file]").setInputFiles({ name: "r.json", mimeType: "application/json", buffer });
   };
   const minP = { name: "min_p", version: 1, p: 0.05 };
   const notice = desk.page.locator("#bar .notice");
