@@ -18,6 +18,7 @@ pub use contract::record_file::{Decided, RECORD_SCHEMA, RecordError, RecordFile,
 pub use contract::speculation::{Chain, ChainError, Draft};
 pub use contract::state::{GeneratorState, RunSettings, STATE_SCHEMA, StateError};
 pub use contract::trace::{Candidate, Stage, Trace};
+pub use contract::trace_divergence::{first_divergence_of_traces, read_traces};
 pub use contract::verify::{Divergence, Verdict, Why, verify};
 pub use core::constraint;
 pub use core::derive::{LabelError, MAX_LABEL, derive_seed};

@@ -112,3 +112,35 @@ fn two_files_one_paragraph_and_an_exit_code() {
     assert!(tool(&folder, &["--help"]).out.contains("exit code"));
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn two_files_of_traces() {
+    let folder = std::env::temp_dir().join(format!("first-divergence-traces-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, seed: u64| {
+        let mut run = Run::new(vec![1, 2], seed, Settings::new(0.9, 4, 1.0).unwrap());
+        let mut traces = Vec::new();
+        for step in 0..6 {
+            let logits: Vec<f32> = (0..16).map(|id| ((id * 7 + step * 5) % 11) as f32 / 3.0).collect();
+            traces.push(run.trace(&logits).unwrap());
+            run.step_with(&logits).unwrap();
+        }
+        std::fs::write(folder.join(name), serde_json::json!({ "traces": traces }).to_string()).unwrap();
+    };
+    write("one.json", 42);
+    write("again.json", 42);
+    write("other.json", 43);
+    std::fs::write(folder.join("record.json"), record(42).to_json()).unwrap();
+    assert_eq!(tool(&folder, &["one.json", "again.json"]).code, Some(0));
+    let parted = tool(&folder, &["one.json", "other.json"]);
+    assert_eq!(parted.code, Some(1));
+    assert!(
+        parted.out.starts_with("The runs part at step 0, in the draw: another number was drawn."),
+        "{}",
+        parted.out
+    );
+    let mixed = tool(&folder, &["one.json", "record.json"]);
+    assert_eq!(mixed.code, Some(2));
+    assert!(mixed.error.contains("one file holds a record, the other traces"), "{}", mixed.error);
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -2,8 +2,11 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
+use quillmate_sampler::divergence::{Outcome, What};
+use quillmate_sampler::json::Object;
 use quillmate_sampler::{
-    Filter, Penalty, Processor, Processors, Run, Settings, Window, Xtc, distribution, draw, ln, uniform,
+    Filter, Penalty, Processor, Processors, Run, Settings, Trace, Window, Xtc, distribution, draw,
+    first_divergence_of_traces, ln, read_traces, uniform,
 };
 use serde_json::json;
 
@@ -17,7 +20,7 @@ fn a_trace_tells_each_stage() {
     let processors = Processors::new(vec![Processor::Deny(vec![2])]).unwrap();
     let run = Run::with_processors(vec![7], 42, Settings::new(1.0, 2, 0.5).unwrap(), processors);
     let trace = run.trace(&logits).unwrap();
-    let stages: Vec<_> = trace.stages.iter().map(|it| (it.stage, it.candidates, it.removed)).collect();
+    let stages: Vec<_> = trace.stages.iter().map(|it| (&*it.stage, it.candidates, it.removed)).collect();
     assert_eq!(stages, [("logits", 4, 0), ("deny", 3, 1), ("top_k", 2, 1), ("temperature", 2, 0), ("top_p", 1, 1)]);
     let best: Vec<_> = trace.stages[0].top.iter().map(|it| (it.id, it.logit)).collect();
     assert_eq!(best, [1, 3, 2, 0].map(|id| (Some(id), Some(logits[id as usize]))));
@@ -85,6 +88,106 @@ fn a_refused_row_has_no_trace() {
         assert_eq!(run.trace(&row).unwrap_err().code(), code);
         assert_eq!(run.decision(&row).unwrap_err().code(), code);
     }
+}
+
+// ---- Two lists of traces --------------------------------------------------------------------------------------------
+
+/// Six steps of a run with a penalty and XTC, traced.
+fn traces(seed: u64, penalty: f64, change: impl Fn(usize, &mut Vec<f32>)) -> Vec<Trace> {
+    let list = vec![
+        Processor::RepetitionPenalty(Penalty { penalty, window: Window::default(), exempt: vec![] }),
+        Processor::Xtc(Xtc { probability: 0.5, threshold: 0.02, exempt: vec![] }),
+    ];
+    let settings = Settings::new(0.9, 40, 0.95).unwrap();
+    let mut run = Run::with_processors(vec![3, 5], seed, settings, Processors::new(list).unwrap());
+    let mut traces = Vec::new();
+    for step in 0..6 {
+        let mut logits = row(&[step as u32]);
+        change(step, &mut logits);
+        traces.push(run.trace(&logits).unwrap());
+        run.step_with(&logits).unwrap();
+    }
+    traces
+}
+
+fn plain(seed: u64) -> Vec<Trace> {
+    traces(seed, 1.2, |_, _| ())
+}
+
+#[test]
+fn traces_of_the_same_run_are_the_same_also_after_json() {
+    let file = json!({ "traces": plain(7) }).to_string();
+    let read = read_traces(Object::parse(&file).unwrap()).unwrap();
+    assert_eq!(read, plain(7));
+    let comparison = first_divergence_of_traces(&plain(7), &read, true);
+    assert_eq!((comparison.outcome, comparison.steps), (Outcome::Same, 6), "{}", comparison.paragraph);
+}
+
+/// What is changed in the second list, and where the comparison must say that they part.
+#[test]
+fn each_difference_is_named_where_it_is() {
+    let changed = |step: usize, change: &dyn Fn(&mut Trace)| {
+        let mut traces = plain(7);
+        change(&mut traces[step]);
+        traces
+    };
+    let first_logit = |step: usize, logits: &mut Vec<f32>| {
+        if step == 3 {
+            logits[0] = 50.0;
+        }
+    };
+    for (second, what, step, at) in [
+        (traces(7, 1.2, first_logit), What::Logits, Some(3), "logits"),
+        (changed(2, &|trace| trace.stages[0].candidates += 1), What::Logits, Some(2), "logits"),
+        (changed(2, &|trace| trace.stages[1].stage = "dry".into()), What::Settings, Some(2), "stages[1]"),
+        (changed(4, &|trace| trace.stages[3].candidates -= 1), What::Candidates, Some(4), "top_k"),
+        (changed(4, &|trace| trace.stages[5].top[1].probability = Some(0.5)), What::Candidates, Some(4), "top_p"),
+        (changed(1, &|trace| trace.stages[2].draw = Some(0.5)), What::Draw, Some(1), "xtc"),
+        (changed(1, &|trace| trace.draw = Some(0.25)), What::Draw, Some(1), "value"),
+        (changed(5, &|trace| trace.step = 9), What::Draw, Some(5), "index"),
+        (changed(5, &|trace| trace.token = Some(150)), What::Token, Some(5), "id"),
+        (plain(7)[..4].to_vec(), What::Stop, Some(5), "tokens"),
+    ] {
+        let comparison = first_divergence_of_traces(&plain(7), &second, false);
+        let found = comparison.first.unwrap_or_else(|| panic!("{what:?}: {}", comparison.paragraph));
+        assert_eq!((found.what, found.step, found.at.as_str()), (what, step, at), "{}", comparison.paragraph);
+        assert_eq!((comparison.outcome, found.values), (Outcome::Diverged, None));
+        let values = first_divergence_of_traces(&plain(7), &second, true).first.unwrap().values.unwrap();
+        assert_ne!(values[0], values[1]);
+    }
+    // Another seed draws other numbers: XTC's own, or the walk's.
+    let seed = first_divergence_of_traces(&plain(7), &plain(8), false).first.unwrap();
+    assert_eq!((seed.what, seed.step), (What::Draw, Some(0)));
+    // Another penalty leaves other logits, below the five likeliest here: it shows in what these share with all others.
+    let penalty = first_divergence_of_traces(&plain(7), &traces(7, 1.3, |_, _| ()), false).first.unwrap();
+    assert_eq!((penalty.what, penalty.at.as_str()), (What::Candidates, "temperature"));
+}
+
+#[test]
+fn what_is_redacted_is_missing_and_not_equal() {
+    let redacted: Vec<Trace> = plain(7).into_iter().map(Trace::redacted).collect();
+    let comparison = first_divergence_of_traces(&plain(7), &redacted, false);
+    assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
+    let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, [What::Logits, What::Candidates, What::Token]);
+    assert_eq!(first_divergence_of_traces(&[], &[], false).outcome, Outcome::Insufficient);
+    // A difference that is left is found all the same.
+    let other: Vec<Trace> = plain(8).into_iter().map(Trace::redacted).collect();
+    assert_eq!(first_divergence_of_traces(&redacted, &other, false).first.unwrap().what, What::Draw);
+}
+
+#[test]
+fn a_file_of_traces_is_read_strictly() {
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        use quillmate_sampler::Refusal;
+        let mut file = json!({ "traces": plain(7) });
+        change(&mut file);
+        read_traces(Object::parse(&file.to_string()).unwrap()).unwrap_err().code()
+    };
+    assert_eq!(refused(&|file| file["traces"][0]["contract"] = json!("other")), "field_type");
+    assert_eq!(refused(&|file| file["traces"][1]["stages"][0]["seen"] = json!(1)), "field_unknown");
+    assert_eq!(refused(&|file| drop(file["traces"][1].as_object_mut().unwrap().remove("draw"))), "field_missing");
+    assert_eq!(refused(&|file| file["more"] = json!(1)), "field_unknown");
 }
 
 fn row(context: &[u32]) -> Vec<f32> {

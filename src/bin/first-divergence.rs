@@ -4,20 +4,27 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use quillmate_sampler::divergence::Outcome;
-use quillmate_sampler::{RecordFile, Refusal as _, first_divergence};
+use quillmate_sampler::json::Object;
+use quillmate_sampler::{RecordFile, Refusal as _, Trace, first_divergence, first_divergence_of_traces, read_traces};
 
 const USAGE: &str = "\
 Says where two runs first part, and in what.
 
 usage: first-divergence [--json] [--values] FIRST SECOND
 
-FIRST and SECOND are record files, as the server's /api/runs/{id}/record gives them and the page's \"Save record\" saves them.
+FIRST and SECOND are record files, as the server's /api/runs/{id}/record gives them and the page's \"Save record\" saves them,
+or both are files of traces, {\"traces\": […]}, one a step.
 
   --json    JSON instead of a paragraph
   --values  with raw values: token ids, logits, probabilities, seeds, draws
 
 exit code: 0 the runs are the same; 1 they part; 2 a file cannot be read, or something is missing and no difference was found
 ";
+
+enum Read {
+    Record(Box<RecordFile>),
+    Traces(Vec<Trace>),
+}
 
 fn main() -> ExitCode {
     let (mut json, mut values, mut files) = (false, false, Vec::new());
@@ -38,13 +45,26 @@ fn main() -> ExitCode {
     let read = |path: &std::ffi::OsString| {
         let shown = path.to_string_lossy();
         let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-        RecordFile::from_json(&text).map_err(|error| format!("{shown} is no record: {error} ({})", error.code()))
+        let object =
+            Object::parse(&text).map_err(|error| format!("{shown} is no record: {error} ({})", error.code()))?;
+        if object.has("traces") {
+            let traces = read_traces(object).map_err(|error| format!("{shown}: {error} ({})", error.code()))?;
+            return Ok(Read::Traces(traces));
+        }
+        let record = RecordFile::from_object(object);
+        record
+            .map(|record| Read::Record(Box::new(record)))
+            .map_err(|error| format!("{shown} is no record: {error} ({})", error.code()))
     };
     let (first, second) = match (read(first), read(second)) {
         (Ok(first), Ok(second)) => (first, second),
         (Err(why), _) | (_, Err(why)) => return refuse(&why),
     };
-    let comparison = first_divergence(&first, &second, values);
+    let comparison = match (&first, &second) {
+        (Read::Record(first), Read::Record(second)) => first_divergence(first, second, values),
+        (Read::Traces(first), Read::Traces(second)) => first_divergence_of_traces(first, second, values),
+        _ => return refuse("one file holds a record, the other traces; they cannot be held against each other"),
+    };
     let text = if json {
         serde_json::to_string_pretty(&comparison).expect("a comparison has string keys and finite numbers only")
     } else {

@@ -506,7 +506,7 @@ impl Search<'_> {
     }
 }
 
-fn index_detail(values: &[Evidence; 2]) -> String {
+pub(super) fn index_detail(values: &[Evidence; 2]) -> String {
     format!("number {} of the stream in the first record, number {} in the second", values[0], values[1])
 }
 
@@ -561,7 +561,7 @@ fn top(frame: &Frame) -> Evidence {
     Evidence::List(top)
 }
 
-fn paragraph(comparison: &Comparison) -> String {
+pub(super) fn paragraph(comparison: &Comparison) -> String {
     let Comparison { outcome, release, first, first_token, missing, steps, .. } = comparison;
     let mut text = String::new();
     // Writing to a string cannot fail.

@@ -369,6 +369,14 @@ impl Object {
         if self.null(name)? { Ok(None) } else { self.integer(name).map(Some) }
     }
 
+    /// Takes an integer from 0 to 2^32 − 1 that may be null.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn count_or_null(&mut self, name: &str) -> Result<Option<u32>, FieldError> {
+        if self.null(name)? { Ok(None) } else { self.count(name).map(Some) }
+    }
+
     /// Takes a number that may be null.
     ///
     /// # Errors

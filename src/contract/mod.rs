@@ -16,5 +16,6 @@ pub mod record_file;
 pub mod speculation;
 pub mod state;
 pub mod trace;
+pub mod trace_divergence;
 pub mod verify;
 pub mod version;

@@ -3,6 +3,8 @@
 //! Both are functions of a run's state and a row of logits. They are asked for; a run that steps makes none, and one
 //! that is asked steps no differently.
 
+use std::borrow::Cow;
+
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -36,7 +38,7 @@ pub struct Candidate {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stage {
     /// `logits` (what came from the model), a processor's name, then `greedy`, or `top_k`, `temperature` and `top_p`.
-    pub stage: &'static str,
+    pub stage: Cow<'static, str>,
     /// Tokens that are left.
     pub candidates: u64,
     /// Tokens this stage removed.
@@ -159,7 +161,7 @@ fn stage_of_logits(stage: &'static str, row: &[f64], before: u64, draw: Option<f
     let allowed = row.iter().filter(|logit| **logit != f64::NEG_INFINITY).count() as u64;
     let top = best((0..).zip(row.iter().copied()).filter(|(_, logit)| *logit != f64::NEG_INFINITY))
         .map(|(id, logit)| Candidate { id: Some(id), logit: Some(logit + 0.0), probability: None });
-    Stage { stage, candidates: allowed, removed: before - allowed, top: top.collect(), draw }
+    Stage { stage: stage.into(), candidates: allowed, removed: before - allowed, top: top.collect(), draw }
 }
 
 fn stage_of_distribution(stage: Contract, left: &Distribution, before: u64) -> Stage {
@@ -173,7 +175,7 @@ fn stage_of_distribution(stage: Contract, left: &Distribution, before: u64) -> S
     let top = best(left.ids().iter().copied().zip(left.probabilities().iter().copied())).map(|(id, number)| {
         Candidate { id: Some(id), logit: logits.then_some(number), probability: (!logits).then_some(number) }
     });
-    Stage { stage: name, candidates, removed: before - candidates, top: top.collect(), draw: None }
+    Stage { stage: name.into(), candidates, removed: before - candidates, top: top.collect(), draw: None }
 }
 
 /// The first [`TOP`] by (number high first, id low first), of ids that ascend.
