@@ -46,6 +46,7 @@ fn random_draws() {
 #[test]
 fn rows_of_models() {
     let rows = real_rows();
+    assert!(!rows.is_empty());
     for (name, rows) in &rows {
         let mut all = Counts::default();
         for (at, row) in rows.iter().enumerate() {

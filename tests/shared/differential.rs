@@ -158,17 +158,20 @@ pub fn row(kind: &str, seed: u64, length: usize) -> Vec<f32> {
     row
 }
 
-/// The rows of real models beside the checkout: name, V, rows. None where the folder is not there.
+/// The rows of real models: those of the project's own, and those beside the checkout where they are there.
 pub fn real_rows() -> Vec<(&'static str, Vec<Vec<f32>>)> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/logits");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("../shared/logits");
     let files = [
+        ("golden_run.f32", 512),
         ("stories260k_512.80rows.f32", 512),
         ("smollm2_49152.15rows.f32", 49_152),
         ("logits_128256.8rows.f32", 128_256),
         ("gemma3_262144.6rows.f32", 262_144),
     ];
     let read = |(name, vocabulary): (&'static str, usize)| {
-        let bytes = std::fs::read(folder.join(name)).ok()?;
+        let own = root.join("tests/vectors").join(name);
+        let bytes = std::fs::read(if own.exists() { own } else { folder.join(name) }).ok()?;
         let logits: Vec<f32> = bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect();
         Some((name, logits.chunks_exact(vocabulary).map(<[f32]>::to_vec).collect()))
     };
