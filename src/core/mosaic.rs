@@ -202,18 +202,15 @@ pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Can
         if !number.is_finite() {
             return Err(MosaicError::Overflow { index, value: logit.widen().into() });
         }
-        scaled.push((index, number));
+        scaled.push(number);
     }
-    let by_rank = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-    let k = config.top_k as usize;
-    if k < scaled.len() {
-        scaled.select_nth_unstable_by(k - 1, by_rank);
-        scaled.truncate(k);
-    }
-    scaled.sort_unstable_by(by_rank);
+    // By (scaled high first, id low first). All orders of this crate sort the same pairs: one sort in the package.
+    let mut ranked: Vec<(u64, u32)> = scaled.iter().map(|&number| falling(number)).zip(0..).collect();
+    ranked.sort_unstable();
+    ranked.truncate(config.top_k as usize);
 
-    let highest = scaled[0].1;
-    let mut probabilities: Vec<f64> = scaled.iter().map(|(_, number)| exp(number - highest)).collect();
+    let highest = scaled[ranked[0].1 as usize];
+    let mut probabilities: Vec<f64> = ranked.iter().map(|&(_, id)| exp(scaled[id as usize] - highest)).collect();
     normalize(&mut probabilities);
     let mut sum = 0.0;
     let reached = probabilities.iter().position(|probability| {
@@ -222,8 +219,14 @@ pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Can
     });
     probabilities.truncate(reached.map_or(probabilities.len(), |last| last + 1));
     normalize(&mut probabilities);
-    let ids = scaled.iter().take(probabilities.len()).map(|(id, _)| *id).collect();
+    let ids = ranked.iter().take(probabilities.len()).map(|(_, id)| *id).collect();
     Ok(Candidates { ids, probabilities })
+}
+
+/// An integer that falls as the number rises.
+fn falling(number: f64) -> u64 {
+    let bits = number.to_bits();
+    if number.is_sign_negative() { bits } else { !(bits | 1 << 63) }
 }
 
 /// Chooses a token; `draw_index` says which draw of the seed is used when sampling.

@@ -213,10 +213,10 @@ impl Processor {
                 for (_, bias) in biases {
                     within("biases", *bias, true)?;
                 }
-                let mut ids: Vec<u32> = biases.iter().map(|(id, _)| *id).collect();
+                let mut ids: Vec<(u64, u32)> = biases.iter().map(|(id, _)| (0, *id)).collect();
                 ids.sort_unstable();
                 match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-                    Some(pair) => Err(Problem::TokenRepeated(pair[0])),
+                    Some(pair) => Err(Problem::TokenRepeated(pair[0].1)),
                     None => Ok(()),
                 }
             }
