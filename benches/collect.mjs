@@ -26,10 +26,14 @@ function criterion(folder) {
 
 function differential(file) {
   if (!existsSync(file)) return null;
-  const line = /^all +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) /m.exec(readFileSync(file, "utf8"));
-  if (line === null) throw new Error(`${file} has no line for all draws`);
-  const [draws, compared, coarse, fine, fallbacks] = line.slice(1).map(Number);
-  return { draws, compared, coarse, fine, fallbacks };
+  const lines = [...readFileSync(file, "utf8").matchAll(/^(\S.*?) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) /gm)];
+  const all = lines.find(([, name]) => name === "all");
+  if (all === undefined) throw new Error(`${file} has no line for all draws`);
+  const [draws, compared, coarse, fine, fallbacks] = all.slice(2).map(Number);
+  // Files of rows are those of models; all else was made to provoke.
+  const models = lines.filter(([, name]) => name.endsWith(".f32"));
+  const sum = (column) => models.reduce((total, line) => total + Number(line[column]), 0);
+  return { draws, compared, coarse, fine, fallbacks, of_models: { draws: sum(2), fallbacks: sum(6) } };
 }
 
 const packages = JSON.parse(readFileSync("benches/peers/package-lock.json", "utf8")).packages;

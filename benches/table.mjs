@@ -73,8 +73,9 @@ if (load > 1) {
   );
 }
 if (differential !== null) {
+  const { draws, fallbacks, of_models: models } = differential;
   lines.push(
-    `Of ${count(differential.draws)} draws compared with the contract's none differed; ${count(differential.fallbacks)} were answered by its steps.`,
+    `Of ${count(draws)} draws compared with the contract's steps none differed. On rows of models ${count(models.fallbacks)} of ${count(models.draws)} were left to these steps; of the rest ${count(fallbacks - models.fallbacks)}, on rows made to provoke it (all logits equal, p·V a whole number).`,
   );
 }
 const page = results.filter((one) => one.where === "step");
