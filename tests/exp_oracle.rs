@@ -1,22 +1,13 @@
 //! exp against CORE-MATH (Zimmermann et al., <https://core-math.gitlabpages.inria.fr>), which is correctly rounded.
 #![cfg(not(target_arch = "wasm32"))]
 
-use quillmate_sampler::{draw, exp};
+#[path = "shared/oracle.rs"]
+mod oracle;
 
-/// Compares on `count` arguments made from the stream of a seed.
+use quillmate_sampler::exp;
+
 fn compare(seed: u64, count: u64, argument: impl Fn(u64) -> f64) {
-    let mut compared = 0u64;
-    for step in 0..count {
-        let x = argument(draw(seed, step, 0));
-        let (ours, oracle) = (exp(x), core_math::exp(x));
-        assert!(
-            ours.to_bits() == oracle.to_bits() || (ours.is_nan() && oracle.is_nan()),
-            "exp({x:e}) (bits {:#018x}): {ours:e}, but the oracle says {oracle:e}",
-            x.to_bits()
-        );
-        compared += 1;
-    }
-    assert_eq!(compared, count);
+    oracle::compare(exp, core_math::exp, seed, count, argument);
 }
 
 fn unit(bits: u64) -> f64 {
