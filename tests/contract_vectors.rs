@@ -16,6 +16,7 @@ fn exp_is_correctly_rounded_on_the_hard_pairs() {
     let hard: serde_json::Value = serde_json::from_str(include_str!("vectors/exp_hard.json")).expect("JSON");
     let cases = hard["exp"].as_array().expect("a list");
     assert_eq!(shared::exp_pairs(cases), 4000);
+    println!("ran {} exp_hard cases", cases.len());
 }
 
 #[test]

@@ -2,6 +2,8 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 mod reference;
+#[path = "shared/share.rs"]
+mod share;
 
 use proptest::prelude::*;
 use quillmate_sampler::{Settings, distribution, sample_token, uniform};
@@ -41,7 +43,7 @@ fn top_p() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000 / share::one_in() as u32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn kept_probabilities_and_tokens_are_the_references(

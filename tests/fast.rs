@@ -3,10 +3,13 @@
 
 #[path = "shared/differential.rs"]
 mod differential;
+#[path = "shared/share.rs"]
+mod share;
 
 use differential::{Answers, Counts, KINDS, draws, real_rows, row};
 use quillmate_sampler::core::fast::{Decided, Path, sample_by};
 use quillmate_sampler::{Logit, Settings, distribution, uniform};
+use share::one_in;
 
 fn settings() -> Vec<Settings> {
     let all = [
@@ -34,8 +37,8 @@ fn random_draws() {
         for kind in KINDS {
             let row = row(kind, length as u64, length);
             for settings in settings() {
-                let counts = draws(&row, &settings, 7, if length > 4096 { 40 } else { 300 });
-                all.add(counts);
+                let count = if length > 4096 { 40 } else { 300u64 };
+                all.add(draws(&row, &settings, 7, count.div_ceil(one_in() as u64)));
             }
         }
     }
@@ -49,9 +52,9 @@ fn rows_of_models() {
     assert!(!rows.is_empty());
     for (name, rows) in &rows {
         let mut all = Counts::default();
-        for (at, row) in rows.iter().enumerate() {
+        for (at, row) in rows.iter().enumerate().step_by(one_in()) {
             for settings in settings() {
-                let few = if row.len() < 1000 { 100 } else { 40 };
+                let few = if row.len() < 1000 { 100 } else { 40u64.div_ceil(one_in() as u64) };
                 all.add(draws(row, &settings, at as u64, few));
             }
         }
@@ -66,11 +69,11 @@ fn near(x: f64) -> impl Iterator<Item = f64> {
         .filter(|u| (0.0..1.0).contains(u))
 }
 
-fn boundaries<L: Logit>(row: &[L], settings: &Settings, every: usize) -> Counts {
+fn boundaries<L: Logit>(row: &[L], settings: &Settings) -> Counts {
     let answers = Answers::new(row, settings);
     let mut counts = Counts::default();
     for path in Path::all() {
-        for &boundary in answers.boundaries().iter().step_by(every) {
+        for &boundary in answers.boundaries().iter().step_by(one_in()) {
             for u in near(boundary) {
                 let decided = counts.compare(path, row, settings, u, answers.at(u));
                 assert!(
@@ -93,13 +96,14 @@ fn every_boundary_of_the_walk() {
             let row = row(kind, 11, length);
             let wide: Vec<f64> = row.iter().map(|logit| f64::from(*logit) * 1.000_000_1).collect();
             for settings in settings() {
-                all.add(boundaries(&row, &settings, 1));
-                all.add(boundaries(&wide, &settings, 1));
+                all.add(boundaries(&row, &settings));
+                all.add(boundaries(&wide, &settings));
             }
         }
     }
     println!("{all:?}");
-    assert!(all.contract > 100_000 && all.compared > 1000, "{all:?}");
+    let part = one_in() as u64;
+    assert!(all.contract > 100_000 / part && all.compared > 1000 / part, "{all:?}");
 }
 
 #[test]
@@ -113,8 +117,11 @@ fn every_cut_of_the_nucleus() {
             let mut sorted = plain.probabilities().to_vec();
             sorted.sort_by(|a, b| b.total_cmp(a));
             let mut sum = 0.0;
-            for p in sorted {
+            let sums = sorted.into_iter().map(|p| {
                 sum += p;
+                sum
+            });
+            for sum in sums.step_by(one_in()) {
                 for top_p in near(sum) {
                     let settings = Settings::new(0.9, 0, top_p).expect("valid");
                     let answers = Answers::new(&row, &settings);
@@ -129,7 +136,7 @@ fn every_cut_of_the_nucleus() {
         }
     }
     println!("{all:?}");
-    assert!(all.contract > 10_000, "{all:?}");
+    assert!(all.contract > 10_000 / one_in() as u64, "{all:?}");
 }
 
 #[test]
@@ -138,7 +145,7 @@ fn paths_agree_on_who_decides_too() {
         for length in [70, 1000, 5000] {
             let row = row(kind, 17, length);
             for settings in settings() {
-                for step in 0..20 {
+                for step in (0..20).step_by(one_in()) {
                     let u = uniform(23, step, 0);
                     let answers: Vec<_> = Path::all()
                         .into_iter()

@@ -349,6 +349,7 @@ mod body {
 #[cfg(test)]
 mod tests {
     use super::super::super::exp::exp;
+    use super::super::super::splitmix::uniform;
     use super::{Numbers, Precision, Vectors, Weighing};
 
     /// The largest relative error over arguments of the weights that count, as a power of 2.
@@ -390,5 +391,50 @@ mod tests {
         // 2^-17, and within a factor of 8 of it; to 2^-40.
         let coarse = largest_error(-22.0, 200_000, sum(Precision::Coarse));
         assert!((9.5e-7..7.6e-6).contains(&coarse), "{coarse:e}");
+    }
+
+    /// FNV-1a over all that the loops give for a row.
+    fn digest(vectors: Vectors, row: Numbers, digest: &mut u64) {
+        let mut add = |bits: u64| *digest = (*digest ^ bits).wrapping_mul(0x0000_0100_0000_01b3);
+        let (mut maxima, mut sums, mut ids, mut logits, mut weights) = (vec![], vec![], vec![], vec![], vec![]);
+        add(u64::from(vectors.scan(row, &mut maxima)));
+        let mut highest = f64::NEG_INFINITY;
+        for &maximum in &maxima {
+            add(maximum.to_bits());
+            highest = if maximum > highest { maximum } else { highest };
+        }
+        let weighing = Weighing { highest, scale: std::f64::consts::LOG2_E / 0.8 };
+        for precision in [Precision::Coarse, Precision::Fine] {
+            for above in [f64::NEG_INFINITY, -2.5] {
+                vectors.sum(precision, row, &maxima, weighing, above, &mut sums);
+                sums.iter().for_each(|sum| add(sum.to_bits()));
+            }
+        }
+        vectors.collect(row, &maxima, -9.0, 3.5, &mut ids, &mut logits);
+        vectors.weigh(&logits, weighing, &mut weights);
+        for ((id, logit), weight) in ids.iter().zip(&logits).zip(&weights) {
+            add(u64::from(*id));
+            add(logit.to_bits());
+            add(weight.to_bits());
+        }
+    }
+
+    /// Approximations, but the same ones wherever this runs: SSE2, AVX2, NEON.
+    #[test]
+    fn every_processor_computes_these_bits() {
+        for vectors in [Some(Vectors::Baseline), Vectors::avx2()].into_iter().flatten() {
+            let mut found = 0xcbf2_9ce4_8422_2325;
+            for length in [1, 5, 63, 64, 65, 1000, 1025, 20_000] {
+                let logit = |id: u64| match uniform(length, id, 0) {
+                    banned if banned < 0.1 => f64::NEG_INFINITY,
+                    even => 60.0 * even - 50.0,
+                };
+                let wide: Vec<f64> = (0..length).map(logit).collect();
+                let narrow: Vec<f32> = wide.iter().map(|logit| *logit as f32).collect();
+                digest(vectors, Numbers::F64(&wide), &mut found);
+                digest(vectors, Numbers::F32(&narrow), &mut found);
+            }
+            assert_eq!(found, 0x106b_1191_ae61_4257, "{vectors:?}");
+        }
     }
 }
