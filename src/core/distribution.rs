@@ -182,42 +182,41 @@ pub(crate) fn best_of<L: Logit>(row: &Row<L>, k: u32) -> Vec<u32> {
     best(row.iter(), k).into_iter().map(|(id, _)| id).collect()
 }
 
-/// The first k of these tokens by (logit high first, id low first), with their logits; ids ascending, here and there.
+/// The first k ≥ 1 of these tokens by (logit high first, id low first), with their logits. Ids ascend, here and there.
 pub(super) fn best(tokens: impl Iterator<Item = (u32, f64)>, top_k: u32) -> Vec<(u32, f64)> {
-    let mut pool = Pool { k: top_k as usize, tokens: Vec::new(), threshold: f64::NEG_INFINITY };
+    let k = top_k as usize;
+    let mut pool = Vec::with_capacity(POOL);
+    // What is not above the k-th best cannot enter: its id is higher than those it ties with.
+    let mut threshold = f64::NEG_INFINITY;
     for (id, logit) in tokens {
-        if logit > pool.threshold {
-            pool.tokens.push((id, logit));
-            if pool.tokens.len() / 2 > pool.k + POOL {
-                pool.cut();
+        if logit > threshold {
+            pool.push((id, logit));
+            if pool.len() / 4 > k + POOL {
+                threshold = cut(&mut pool, k);
             }
         }
     }
-    pool.cut();
-    pool.tokens.sort_unstable_by_key(|&(id, _)| id);
-    pool.tokens
+    cut(&mut pool, k);
+    pool
 }
 
-/// The k best tokens so far, and newcomers.
-struct Pool {
-    k: usize,
-    tokens: Vec<(u32, f64)>,
-    /// What is not above the k-th best cannot enter: its id is higher than those it ties with.
-    threshold: f64,
-}
-
-impl Pool {
-    fn cut(&mut self) {
-        if self.tokens.len() > self.k {
-            let by_rank = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-            self.tokens.select_nth_unstable_by(self.k - 1, by_rank);
-            self.tokens.truncate(self.k);
-            self.threshold = self.tokens[self.k - 1].1;
-        }
+/// Cuts a pool of tokens, ids ascending, to the k best; the logit of the last of these.
+fn cut(pool: &mut Vec<(u32, f64)>, k: usize) -> f64 {
+    if pool.len() <= k {
+        return f64::NEG_INFINITY;
     }
+    let mut logits: Vec<f64> = pool.iter().map(|&(_, logit)| logit).collect();
+    let (above, &mut last, _) = logits.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+    let mut ties = k - above.iter().filter(|logit| **logit > last).count();
+    pool.retain(|&(_, logit)| {
+        let tie = logit == last && ties > 0;
+        ties -= usize::from(tie);
+        logit > last || tie
+    });
+    last
 }
 
-/// The pool of the k best is cut back to k when it holds more than twice k and this.
+/// The pool of the k best is cut back to k when it holds more than four times k and this.
 const POOL: usize = 32;
 
 /// Step 3: logits to weights, w_i = exp((l_i − m) / temperature) with m the highest.
