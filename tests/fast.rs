@@ -176,6 +176,9 @@ fn refusals_are_the_contracts() {
             bad.push(row.clone());
             row[999] = f32::NAN;
             bad.push(row);
+            let mut row = vec![f32::NEG_INFINITY; 1000];
+            row[first] = offender;
+            bad.push(row);
         }
     }
     for row in bad {
@@ -185,6 +188,25 @@ fn refusals_are_the_contracts() {
             for path in Path::all() {
                 assert_eq!(sample_by(path, &row, &settings, 0.5), Err(expected.into()), "{path:?}");
                 assert_eq!(sample_by(path, &wide, &settings, 0.5), Err(expected.into()), "{path:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn logits_at_the_ends_of_their_range() {
+    for ends in
+        [[f32::MIN, f32::MIN], [f32::MIN, f32::MAX], [f32::NEG_INFINITY, f32::MIN], [f32::MAX, f32::NEG_INFINITY]]
+    {
+        for length in [1, 70, 1000] {
+            let mut row = row("bell", 9, length);
+            for (logit, end) in row.iter_mut().zip(ends.iter().cycle()).skip(1).step_by(2) {
+                *logit = *end;
+            }
+            let wide: Vec<f64> = row.iter().map(|logit| f64::from(*logit) * 5e269).collect();
+            for settings in settings() {
+                draws(&row, &settings, 1, 20);
+                draws(&wide, &settings, 1, 20);
             }
         }
     }

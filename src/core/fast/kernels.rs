@@ -86,11 +86,15 @@ macro_rules! kernels {
 }
 
 kernels! {
-    /// The highest logit of each block. False if a logit is NaN or +∞; then the maxima mean nothing.
-    fn scan / scan_avx2(row: Numbers, maxima: &mut Vec<f64>) -> bool;
+    /// The highest logit of each block and of all. `None` where the contract must look: if a logit is NaN or +∞, if all are −∞,
+    /// or if eight together are above the type's range; then the maxima mean nothing.
+    ///
+    /// A comparison loses a NaN, a sum keeps it: one that starts at −∞ stays there, and becomes NaN if NaN or +∞ is added.
+    fn scan / scan_avx2(row: Numbers, maxima: &mut Vec<f64>) -> Option<f64>;
     /// For each block the sum of the weights of logits above `above`, a number of the row's type.
     fn sum / sum_avx2(precision: Precision, row: Numbers, maxima: &[f64], weighing: Weighing, above: f64, sums: &mut Vec<f64>);
-    /// Appends the ids of `lowest` ≤ logit ≤ `highest`, ascending, and the logits, 0 for −0. `lowest` is finite.
+    /// Appends the ids of `lowest` ≤ logit ≤ `highest`, ascending, and the logits, 0 for −0. `lowest` is a finite number of the
+    /// row's type, `highest` one or +∞.
     fn collect / collect_avx2(row: Numbers, maxima: &[f64], lowest: f64, highest: f64, ids: &mut Vec<u32>, logits: &mut Vec<f64>);
     /// The fine weights of some logits.
     fn weigh / weigh_avx2(logits: &[f64], weighing: Weighing, weights: &mut Vec<f64>);
@@ -113,11 +117,14 @@ pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {
 }
 
 mod body {
+    use std::ops::Add;
+
     use super::{BLOCK, COARSE_FLOOR, FLOOR, NEGLIGIBLE, Numbers, Precision, Weighing, widened};
 
     /// Lanes of a block are combined for so many blocks at a time: mixed into the loop over a block, that spoils its vectors.
     const LATER: usize = 16;
     const LANES: usize = 8;
+    const HALF: usize = LANES / 2;
 
     /// A block of the row; the last one is filled up, in `filled`.
     #[inline(always)]
@@ -133,44 +140,72 @@ mod body {
     }
 
     #[inline(always)]
-    pub fn scan(row: Numbers, maxima: &mut Vec<f64>) -> bool {
-        maxima.clear();
+    pub fn scan(row: Numbers, maxima: &mut Vec<f64>) -> Option<f64> {
         match row {
-            Numbers::F32(row) => {
-                maxima.resize(row.len().div_ceil(BLOCK), f64::NEG_INFINITY);
-                scan_of(row, f32::NEG_INFINITY, f32::INFINITY, maxima)
+            Numbers::F32(row) => scan_of(row, f32::NEG_INFINITY, maxima),
+            Numbers::F64(row) => scan_of(row, f64::NEG_INFINITY, maxima),
+        }
+    }
+
+    #[inline(always)]
+    fn scan_of<T: Copy + PartialOrd + Add<Output = T> + Into<f64>>(
+        row: &[T],
+        banned: T,
+        maxima: &mut Vec<f64>,
+    ) -> Option<f64> {
+        let blocks = row.len().div_ceil(BLOCK);
+        // What is there already is written over.
+        maxima.resize(blocks.next_multiple_of(LATER), 0.0);
+        let mut filled = [banned; BLOCK];
+        let mut lanes = [[banned; HALF]; LATER];
+        let (mut highest, mut sums) = ([banned; HALF], [banned; LANES]);
+        for (group, maxima) in maxima.as_chunks_mut().0.iter_mut().enumerate() {
+            let first = group * LATER;
+            let count = if blocks - first < LATER { blocks - first } else { LATER };
+            for (at, lanes) in lanes[..count].iter_mut().enumerate() {
+                let block = block(row, first + at, &mut filled).as_chunks::<LANES>().0;
+                let (mut high, mut sum) = (block[0], block[0]);
+                for logits in &block[1..] {
+                    for lane in 0..LANES {
+                        high[lane] = higher(logits[lane], high[lane]);
+                        sum[lane] = sum[lane] + logits[lane];
+                    }
+                }
+                for lane in 0..LANES {
+                    sums[lane] = sums[lane] + sum[lane];
+                }
+                for lane in 0..HALF {
+                    lanes[lane] = higher(high[lane], high[lane + HALF]);
+                }
             }
-            Numbers::F64(row) => {
-                maxima.resize(row.len().div_ceil(BLOCK), f64::NEG_INFINITY);
-                scan_of(row, f64::NEG_INFINITY, f64::INFINITY, maxima)
+            across(&lanes, maxima, &mut highest);
+        }
+        maxima.truncate(blocks);
+        let highest = highest.into_iter().fold(banned, higher);
+        (sums == [banned; LANES] && highest > banned).then(|| highest.into())
+    }
+
+    /// The highest of the lanes of each block, and of all in `highest`: never part of another loop, whose vectors it would
+    /// spoil.
+    #[inline(never)]
+    fn across<T: Copy + PartialOrd + Into<f64>>(
+        lanes: &[[T; HALF]; LATER],
+        maxima: &mut [f64; LATER],
+        highest: &mut [T; HALF],
+    ) {
+        for (lanes, maxima) in lanes.as_chunks::<HALF>().0.iter().zip(maxima.as_chunks_mut::<HALF>().0) {
+            for at in 0..HALF {
+                let [a, b, c, d] = lanes[at];
+                let maximum = higher(higher(a, b), higher(c, d));
+                highest[at] = higher(maximum, highest[at]);
+                maxima[at] = maximum.into();
             }
         }
     }
 
     #[inline(always)]
-    fn scan_of<T: Copy + PartialOrd + Into<f64>>(row: &[T], banned: T, infinite: T, maxima: &mut [f64]) -> bool {
-        let higher = |a: T, b: T| if a > b { a } else { b };
-        let mut filled = [banned; BLOCK];
-        let mut good = [!0u32; LANES];
-        for (group, maxima) in maxima.chunks_mut(LATER).enumerate() {
-            let mut lanes = [[banned; LANES]; LATER];
-            for (at, lanes) in lanes[..maxima.len()].iter_mut().enumerate() {
-                let block = block(row, group * LATER + at, &mut filled).as_chunks::<LANES>().0;
-                let mut highest = block[0];
-                for logits in block {
-                    for lane in 0..LANES {
-                        highest[lane] = higher(logits[lane], highest[lane]);
-                        good[lane] &= if logits[lane] < infinite { !0 } else { 0 };
-                    }
-                }
-                *lanes = highest;
-            }
-            for (maximum, [a, b, c, d, e, f, g, h]) in maxima.iter_mut().zip(lanes) {
-                let [ab, cd, ef, gh] = [higher(a, b), higher(c, d), higher(e, f), higher(g, h)];
-                *maximum = higher(higher(ab, cd), higher(ef, gh)).into();
-            }
-        }
-        good == [!0; LANES]
+    fn higher<T: PartialOrd>(a: T, b: T) -> T {
+        if a > b { a } else { b }
     }
 
     #[inline(always)]
@@ -263,7 +298,30 @@ mod body {
 
     #[inline(always)]
     pub fn collect(row: Numbers, maxima: &[f64], lowest: f64, highest: f64, ids: &mut Vec<u32>, logits: &mut Vec<f64>) {
+        match row {
+            Numbers::F32(row) => {
+                let (banned, within) = (f32::NEG_INFINITY, (lowest as f32)..=(highest as f32));
+                collect_of(row, banned, maxima, lowest, |logit| within.contains(&logit), ids, logits);
+            }
+            Numbers::F64(row) => {
+                let banned = f64::NEG_INFINITY;
+                collect_of(row, banned, maxima, lowest, |logit| (lowest..=highest).contains(&logit), ids, logits);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn collect_of<T: Copy + Into<f64>>(
+        row: &[T],
+        banned: T,
+        maxima: &[f64],
+        lowest: f64,
+        within: impl Fn(T) -> bool,
+        ids: &mut Vec<u32>,
+        logits: &mut Vec<f64>,
+    ) {
         let mut count = ids.len();
+        let mut filled = [banned; BLOCK];
         for (at, maximum) in maxima.iter().enumerate() {
             if *maximum < lowest {
                 continue;
@@ -272,18 +330,17 @@ mod body {
                 ids.resize(2 * count + BLOCK, 0);
                 logits.resize(2 * count + BLOCK, 0.0);
             }
-            let block = widened(row, at);
-            for (group, some) in block.as_chunks::<LANES>().0.iter().enumerate() {
+            for (group, some) in block(row, at, &mut filled).as_chunks::<LANES>().0.iter().enumerate() {
                 let mut any = false;
-                for logit in some {
-                    any |= (*logit >= lowest) & (*logit <= highest);
+                for &logit in some {
+                    any |= within(logit);
                 }
                 if any {
                     // Written in any case, counted where it belongs: no branch to guess.
                     for (lane, &logit) in some.iter().enumerate() {
                         ids[count] = (at * BLOCK + group * LANES + lane) as u32;
-                        logits[count] = logit + 0.0;
-                        count += usize::from((logit >= lowest) & (logit <= highest));
+                        logits[count] = logit.into() + 0.0;
+                        count += usize::from(within(logit));
                     }
                 }
             }
@@ -397,7 +454,7 @@ mod tests {
     fn digest(vectors: Vectors, row: Numbers, digest: &mut u64) {
         let mut add = |bits: u64| *digest = (*digest ^ bits).wrapping_mul(0x0000_0100_0000_01b3);
         let (mut maxima, mut sums, mut ids, mut logits, mut weights) = (vec![], vec![], vec![], vec![], vec![]);
-        add(u64::from(vectors.scan(row, &mut maxima)));
+        add(vectors.scan(row, &mut maxima).map_or(1, f64::to_bits));
         let mut highest = f64::NEG_INFINITY;
         for &maximum in &maxima {
             add(maximum.to_bits());
@@ -434,7 +491,7 @@ mod tests {
                 digest(vectors, Numbers::F64(&wide), &mut found);
                 digest(vectors, Numbers::F32(&narrow), &mut found);
             }
-            assert_eq!(found, 0x106b_1191_ae61_4257, "{vectors:?}");
+            assert_eq!(found, 0x57da_3d75_5f21_7467, "{vectors:?}");
         }
     }
 }

@@ -45,7 +45,7 @@ use super::distribution::{among, best, distribution};
 use super::error::SampleError;
 use super::logits::{Logit, Numbers, Row};
 use super::settings::Settings;
-use nucleus::Cut;
+use nucleus::{Cut, narrow};
 
 /// Which code answers. No token depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,15 +198,9 @@ impl Scratch {
     /// The token and who decided; `None` where the contract must, and for a row that it refuses.
     fn decide(&mut self, vectors: Vectors, row: Numbers, settings: &Settings, u: f64) -> Option<(u32, Decided)> {
         let length = row.len();
-        let clean = u32::try_from(length).is_ok() && vectors.scan(row, &mut self.maxima);
-        let mut highest = f64::NEG_INFINITY;
-        for &maximum in &self.maxima {
-            highest = if maximum > highest { maximum } else { highest };
-        }
-        // The contract's steps find out what is wrong with the row.
-        if !clean || highest == f64::NEG_INFINITY {
-            return None;
-        }
+        u32::try_from(length).ok()?;
+        // Where there is none, the contract's steps find out what is wrong with the row.
+        let highest = vectors.scan(row, &mut self.maxima)?;
         if settings.is_greedy() {
             return self.first(row, highest).map(|token| (token, Decided::Compared));
         }
@@ -251,7 +245,7 @@ impl Scratch {
         let k = settings.top_k();
         let blocks = best((0u32..).zip(self.maxima.iter().copied()), k);
         // Where fewer blocks than k allow a token, every allowed token.
-        let mut lowest = if blocks.len() < k as usize { f64::MIN } else { f64::INFINITY };
+        let mut lowest = if blocks.len() < k as usize { narrow(row, f64::MIN) } else { f64::INFINITY };
         for (_, maximum) in blocks {
             lowest = if maximum < lowest { maximum } else { lowest };
         }

@@ -243,7 +243,7 @@ impl Scratch {
 }
 
 /// The nearest finite number of the row's type.
-fn narrow(row: Numbers, value: f64) -> f64 {
+pub fn narrow(row: Numbers, value: f64) -> f64 {
     match row {
         Numbers::F32(_) => f64::from(value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32),
         Numbers::F64(_) => value.clamp(f64::MIN, f64::MAX),
