@@ -5,7 +5,7 @@ use std::fmt;
 use super::generator::Run;
 use crate::core::error::{Refusal, SampleError};
 use crate::core::logits::Logit;
-use crate::core::sample::in_parallel;
+use crate::core::sample::{in_parallel, is_long};
 
 /// Why a batch advanced nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ where
         return Err(StepBatchError::Width { row, first, width });
     }
     let alone: Vec<&Run> = runs.iter().map(|run| &**run).collect();
-    let tokens = in_parallel(rows.len(), |at| alone[at].decide(rows[at].as_ref()));
+    let tokens = in_parallel(rows.len(), |at| is_long(alone[at].settings()), |at| alone[at].decide(rows[at].as_ref()));
     for (run, token) in runs.iter_mut().zip(&tokens) {
         if let Ok(token) = token {
             run.emit(*token);

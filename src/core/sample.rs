@@ -142,20 +142,30 @@ pub fn sample_batch<L: Logit + Sync>(
     if settings.len() != rows && settings.len() != 1 {
         return Err(BatchError::Settings { rows: rows as u64, settings: settings.len() as u64 });
     }
+    let of = |row: usize| if settings.len() == 1 { &settings[0] } else { &settings[row] };
     let one = |row: usize| {
-        let settings = if settings.len() == 1 { &settings[0] } else { &settings[row] };
-        sample(&logits[row * vocabulary..][..vocabulary], settings, u[row])
+        sample(&logits[row * vocabulary..][..vocabulary], of(row), u[row])
             .map_err(|error| RowError { row: row as u64, error })
     };
-    Ok(in_parallel(rows, one))
+    Ok(in_parallel(rows, |row| is_long(of(row)), one))
+}
+
+/// Whether a row takes several times as long under these settings as under others.
+pub(crate) fn is_long(settings: &Settings) -> bool {
+    settings.top_k() == 0 && !settings.is_greedy()
 }
 
 /// Calls `one` for 0 to count − 1 and returns the results in that order.
 ///
 /// The calling thread takes part: to wake a sleeping one costs as much as a row or two, and meanwhile it is at work. Each
-/// takes the next row nobody has taken, since rows differ in cost by a factor of ten.
+/// takes the next row nobody has taken, the long ones first: rows differ in cost by a factor of ten, and nobody shall wait
+/// for a long one at the end.
 #[cfg(all(feature = "parallel", not(target_arch = "wasm32")))]
-pub(crate) fn in_parallel<T: Send>(count: usize, one: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+pub(crate) fn in_parallel<T: Send>(
+    count: usize,
+    long: impl Fn(usize) -> bool,
+    one: impl Fn(usize) -> T + Sync + Send,
+) -> Vec<T> {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -163,15 +173,13 @@ pub(crate) fn in_parallel<T: Send>(count: usize, one: impl Fn(usize) -> T + Sync
     if helpers == 0 {
         return (0..count).map(one).collect();
     }
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|&at| !long(at));
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(count));
     let work = || {
         let mut mine = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= count {
-                break;
-            }
+        while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             mine.push((at, one(at)));
         }
         // A thread that panicked has left nothing half done here.
@@ -190,6 +198,6 @@ pub(crate) fn in_parallel<T: Send>(count: usize, one: impl Fn(usize) -> T + Sync
 
 /// Calls `one` for 0 to count − 1 and returns the results in that order.
 #[cfg(not(all(feature = "parallel", not(target_arch = "wasm32"))))]
-pub(crate) fn in_parallel<T>(count: usize, one: impl Fn(usize) -> T) -> Vec<T> {
+pub(crate) fn in_parallel<T>(count: usize, _: impl Fn(usize) -> bool, one: impl Fn(usize) -> T) -> Vec<T> {
     (0..count).map(one).collect()
 }
