@@ -153,17 +153,18 @@ mod body {
         banned: T,
         maxima: &mut Vec<f64>,
     ) -> Option<f64> {
-        let blocks = row.len().div_ceil(BLOCK);
+        let (whole, rest) = row.as_chunks::<BLOCK>();
+        let mut filled = [[banned; BLOCK]];
+        filled[0][..rest.len()].copy_from_slice(rest);
+        let last = &filled[..usize::from(!rest.is_empty())];
         // What is there already is written over.
-        maxima.resize(blocks.next_multiple_of(LATER), 0.0);
-        let mut filled = [banned; BLOCK];
+        maxima.resize(whole.len() + LATER, 0.0);
         let mut lanes = [[banned; HALF]; LATER];
         let (mut highest, mut sums) = ([banned; HALF], [banned; LANES]);
-        for (group, maxima) in maxima.as_chunks_mut().0.iter_mut().enumerate() {
-            let first = group * LATER;
-            let count = if blocks - first < LATER { blocks - first } else { LATER };
-            for (at, lanes) in lanes[..count].iter_mut().enumerate() {
-                let block = block(row, first + at, &mut filled).as_chunks::<LANES>().0;
+        let mut done = 0;
+        for blocks in whole.chunks(LATER).chain(last.chunks(LATER)) {
+            for (block, lanes) in blocks.iter().zip(&mut lanes) {
+                let block = block.as_chunks::<LANES>().0;
                 let (mut high, mut sum) = (block[0], block[0]);
                 for logits in &block[1..] {
                     for lane in 0..LANES {
@@ -178,9 +179,10 @@ mod body {
                     lanes[lane] = higher(high[lane], high[lane + HALF]);
                 }
             }
-            across(&lanes, maxima, &mut highest);
+            across(&lanes, maxima[done..].first_chunk_mut()?, &mut highest);
+            done += blocks.len();
         }
-        maxima.truncate(blocks);
+        maxima.truncate(done);
         let highest = highest.into_iter().fold(banned, higher);
         (sums == [banned; LANES] && highest > banned).then(|| highest.into())
     }
