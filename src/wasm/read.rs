@@ -109,11 +109,12 @@ pub fn wrong(code: &str, name: &str, expected: &str, value: &JsValue) -> JsValue
 }
 
 pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
+    // Asked first: it is a comparison, and the other question copies a string.
+    if let Some(length) = lent(value)? {
+        return Ok(Row::Lent(length));
+    }
     match kind(value).as_deref() {
-        Some("Float32Array") => match lent(value)? {
-            Some(length) => Ok(Row::Lent(length)),
-            None => Ok(Row::F32(f32s(value)?)),
-        },
+        Some("Float32Array") => Ok(Row::F32(f32s(value)?)),
         Some("Float64Array") => Ok(Row::F64(f64s(value)?)),
         _ if is_promise(value) => Err(wrong(
             "logits_type",
