@@ -206,14 +206,19 @@ fn cut(pool: &mut Vec<(u32, f64)>, k: usize) -> f64 {
         return f64::NEG_INFINITY;
     }
     let mut logits: Vec<f64> = pool.iter().map(|&(_, logit)| logit).collect();
-    let (above, &mut last, _) = logits.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
-    let mut ties = k - above.iter().filter(|logit| **logit > last).count();
+    let last = highest_but(k - 1, &mut logits);
+    let mut ties = k - logits.iter().filter(|logit| **logit > last).count();
     pool.retain(|&(_, logit)| {
         let tie = logit == last && ties > 0;
         ties -= usize::from(tie);
         logit > last || tie
     });
     last
+}
+
+/// The highest of some numbers but for so many. Orders them somehow.
+pub(super) fn highest_but(skipped: usize, numbers: &mut [f64]) -> f64 {
+    *numbers.select_nth_unstable_by(skipped, |a, b| b.total_cmp(a)).1
 }
 
 /// The pool of the k best is cut back to k when it holds more than four times k and this.
