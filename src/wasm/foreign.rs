@@ -89,13 +89,11 @@ macro_rules! copies {
             if length > MAX_LENGTH {
                 return Err(too_long(f64::from(length)));
             }
-            let mut numbers = Vec::new();
-            if numbers.try_reserve_exact(length as usize).is_err() {
+            // Memory there is for this will be there for the copy, which is made without filling it first.
+            if Vec::<$number>::new().try_reserve_exact(length as usize).is_err() {
                 return Err(sampler_error("out_of_memory", &format!("there is no memory for {length} numbers")));
             }
-            numbers.resize(length as usize, Default::default());
-            array.copy_to(&mut numbers);
-            Ok(numbers)
+            Ok(array.to_vec())
         }
     )*};
 }
