@@ -292,9 +292,15 @@ mod body {
                     *lanes = sum;
                 }
             }
-            for (sum, [a, b, c, d, e, f, g, h]) in sums.iter_mut().zip(lanes) {
-                *sum = f64::from(((a + b) + (c + d)) + ((e + f) + (g + h)));
-            }
+            together(&lanes, sums);
+        }
+    }
+
+    /// The sum of the lanes of each block; a function of its own as [`across`] is.
+    #[inline(never)]
+    fn together(lanes: &[[f32; LANES]; LATER], sums: &mut [f64]) {
+        for (sum, [a, b, c, d, e, f, g, h]) in sums.iter_mut().zip(lanes) {
+            *sum = f64::from(((a + b) + (c + d)) + ((e + f) + (g + h)));
         }
     }
 

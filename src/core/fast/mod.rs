@@ -216,10 +216,7 @@ impl Scratch {
         }
         let weighing = Weighing { highest, scale };
         vectors.weigh(&self.maxima, weighing, &mut self.weights);
-        let mut spread = 0.0;
-        for weight in &self.weights {
-            spread += weight;
-        }
+        let spread = total(&self.weights);
         self.picked_from = None;
         let precisions = [Precision::Coarse, Precision::Fine];
         for precision in precisions.into_iter().skip(usize::from(spread > MANY)) {
@@ -275,27 +272,19 @@ impl Scratch {
 
     /// One level, without top-k.
     fn attempt(&mut self, level: &Level, top_p: f64, u: f64) -> Option<u32> {
-        let total = self.sum(level, f64::NEG_INFINITY);
+        let all = self.sum(level, f64::NEG_INFINITY);
         if top_p == 1.0 {
-            return self.walk(level, &Cut::NONE, total, u);
+            return self.walk(level, &Cut::NONE, all, u);
         }
-        let cut = self.cut(level, top_p, total)?;
-        let mut total = 0.0;
-        for sum in &self.sums {
-            total += sum;
-        }
-        self.walk(level, &cut, total, u)
+        let cut = self.cut(level, top_p, all)?;
+        self.walk(level, &cut, total(&self.sums), u)
     }
 
     /// The sum of the weights of logits above one, by block and together.
     fn sum(&mut self, level: &Level, above: f64) -> f64 {
         let Level { vectors, row, weighing, precision, .. } = *level;
         vectors.sum(precision, row, &self.maxima, weighing, above, &mut self.sums);
-        let mut total = 0.0;
-        for sum in &self.sums {
-            total += sum;
-        }
-        total
+        total(&self.sums)
     }
 
     /// Step 7 over the kept tokens, whose weights by block are `sums` and together `total`.
@@ -325,4 +314,16 @@ impl Scratch {
         }
         None
     }
+}
+
+/// A sum in lanes: an addition of one needs not wait for the last.
+fn total(numbers: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    for numbers in numbers.chunks(8) {
+        for (lane, number) in lanes.iter_mut().zip(numbers) {
+            *lane += number;
+        }
+    }
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + b) + (c + d)) + ((e + f) + (g + h))
 }
