@@ -15,6 +15,7 @@ use super::record_file::RecordFile;
 use super::state::GeneratorState;
 use crate::core::processors::Processor;
 use crate::core::splitmix::{streams, uniform};
+use crate::core::text::{Number, Quoted};
 
 /// How many of the likeliest tokens are shown where logits differ and values are asked for.
 const TOP: usize = 5;
@@ -168,8 +169,8 @@ impl fmt::Display for Evidence {
         match self {
             Self::None => f.write_str("none"),
             Self::Integer(integer) => write!(f, "{integer}"),
-            Self::Number(number) => write!(f, "{number:?}"),
-            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Number(number) => Number(*number).fmt(f),
+            Self::Text(text) => Quoted(text).fmt(f),
             Self::Processor(processor) => f.write_str(processor.name()),
             Self::List(list) => {
                 for (at, one) in list.iter().enumerate() {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 
 use crate::core::error::Refusal;
+use crate::core::text::{Number, Quoted, beginning};
 
 /// What was wrong with a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,10 +99,10 @@ impl fmt::Display for Scalar {
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Integer(integer) => write!(f, "{integer}"),
             Self::Number(number) => {
-                let text = format!("{number:?}");
+                let text = Number(*number).to_string();
                 f.write_str(text.strip_suffix(".0").unwrap_or(&text))
             }
-            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Text(text) => Quoted(text).fmt(f),
         }
     }
 }
@@ -489,10 +490,11 @@ fn shorten(field: &Field) -> String {
         Field::Object(_) => "an object".to_owned(),
         Field::Scalar(scalar) => {
             let text = scalar.to_string();
-            match text.char_indices().nth(60) {
-                Some((at, _)) => format!("{}…", &text[..at]),
-                None => text,
+            let mut shown = beginning(&text, 60);
+            if shown.len() < text.len() {
+                shown.push('…');
             }
+            shown
         }
     }
 }

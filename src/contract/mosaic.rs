@@ -16,6 +16,7 @@ use super::version::STATE_FORMAT;
 use crate::core::logits::Logit;
 use crate::core::mosaic::{ALGORITHM_VERSION, MosaicError, SampleDecision, SamplingConfig, SelectionStrategy, select};
 use crate::core::settings::TopK;
+use crate::core::text::{Quoted, beginning};
 
 /// The state of a run of the older contract: all that its next token depends on besides the logits.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +97,7 @@ fn take_strategy(object: &mut Object) -> Result<SelectionStrategy, StateError> {
         }
         _ => {
             let path = "strategy.kind".to_owned();
-            let found = format!("{:?}", kind.chars().take(40).collect::<String>());
+            let found = Quoted(&beginning(&kind, 40)).to_string();
             return Err(FieldError::Type { path, expected: "\"greedy\" or \"sample\"", found }.into());
         }
     };

@@ -2,6 +2,7 @@
 
 use super::json::{FieldError, Object};
 use super::state::{GeneratorState, StateError};
+use crate::core::text::{Quoted, beginning};
 
 /// A stored run: where it started and the frame of each step from there.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +39,7 @@ impl Claim {
                     || FieldError::Type {
                         path: format!("frame_checksums[{at}]"),
                         expected: "8 hex digits",
-                        found: format!("{:?}", text.chars().take(20).collect::<String>()),
+                        found: Quoted(&beginning(text, 20)).to_string(),
                     },
                 )
             });

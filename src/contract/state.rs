@@ -22,6 +22,7 @@ use crate::core::error::{Refusal, SettingsError};
 use crate::core::mosaic::{ALGORITHM_VERSION, MosaicError};
 use crate::core::processors::{ProcessorError, Processors};
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
+use crate::core::text::{Quoted, beginning};
 
 /// The JSON Schema (draft 2020-12) of a state.
 ///
@@ -93,20 +94,22 @@ impl fmt::Display for StateError {
             Self::Field(error) => error.fmt(f),
             Self::Settings(error) => error.fmt(f),
             Self::Processor(error) => error.fmt(f),
-            Self::ProcessorUnknown(name) => write!(f, "processor {name:?} is not known"),
+            Self::ProcessorUnknown(name) => write!(f, "processor {} is not known", Quoted(name)),
             Self::ProcessorVersion(version) => {
                 write!(f, "processor version {version} is not known; this release keeps 1")
             }
             Self::Contract(name) if name == ALGORITHM_VERSION => {
-                write!(f, "a run of {name:?} does not go on under {CONTRACT:?}; it is loaded as what it is")
+                write!(f, "a run of \"{name}\" does not go on under \"{CONTRACT}\"; it is loaded as what it is")
             }
-            Self::Contract(name) => write!(f, "contract {name:?} is not known; this release keeps {CONTRACT:?}"),
+            Self::Contract(name) => {
+                write!(f, "contract {} is not known; this release keeps \"{CONTRACT}\"", Quoted(name))
+            }
             Self::Format(version) => {
                 write!(f, "state format {version} is not known; this release reads {STATE_FORMAT}")
             }
             Self::SeedNotString(found) => write!(f, "the seed must be a string of decimal digits, but is {found}"),
             Self::SeedMalformed(text) => {
-                write!(f, "the seed must be a decimal integer from 0 to 18446744073709551615, but is {text:?}")
+                write!(f, "the seed must be a decimal integer from 0 to 18446744073709551615, but is {}", Quoted(text))
             }
             Self::StepMismatch { step, tokens } => write!(f, "the step is {step}, but there are {tokens} tokens"),
             Self::DrawsMismatch { draws, expected } => {
@@ -160,10 +163,7 @@ impl Refusal for StateError {
 /// `seed_malformed`, with the text.
 pub fn parse_seed(text: &str) -> Result<u64, StateError> {
     let canonical = text == "0" || (text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0'));
-    text.parse().ok().filter(|_| canonical).ok_or_else(|| {
-        let shown: String = text.chars().take(40).collect();
-        StateError::SeedMalformed(shown)
-    })
+    text.parse().ok().filter(|_| canonical).ok_or_else(|| StateError::SeedMalformed(beginning(text, 40)))
 }
 
 /// Takes the field `seed` of an object: a string as [`parse_seed`] reads it.

@@ -5,6 +5,7 @@ use super::divergence::{Comparison, Difference, Evidence, Missing, Outcome, Side
 use super::json::{FieldError, Object};
 use super::trace::{Candidate, Stage, Trace};
 use super::version::CONTRACT;
+use crate::core::text::Quoted;
 
 /// The traces of a file, `{"traces": [{…}]}`, one a step.
 ///
@@ -19,7 +20,7 @@ pub fn read_traces(mut file: Object) -> Result<Vec<Trace>, FieldError> {
 fn read_trace(mut object: Object) -> Result<Trace, FieldError> {
     let contract = object.string("contract")?;
     if contract != CONTRACT {
-        let found = format!("{contract:?}");
+        let found = Quoted(&contract).to_string();
         return Err(FieldError::Type { path: "contract".into(), expected: "the name of the contract", found });
     }
     let trace = Trace {

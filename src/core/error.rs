@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::processors::ProcessorError;
+use super::text::Number;
 
 /// What every refusal of this crate can say of itself.
 pub trait Refusal: fmt::Display {
@@ -38,13 +39,13 @@ impl From<f64> for Offender {
 
 impl fmt::Display for Offender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.get())
+        Number(self.get()).fmt(f)
     }
 }
 
 impl fmt::Debug for Offender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.get())
+        fmt::Display::fmt(self, f)
     }
 }
 

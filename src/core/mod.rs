@@ -15,3 +15,4 @@ pub mod sample;
 pub mod settings;
 pub mod speculative;
 pub mod splitmix;
+pub mod text;

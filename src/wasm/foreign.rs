@@ -69,7 +69,10 @@ pub fn each<T>(array: &JsValue, mut one: impl FnMut(u32, JsValue) -> Result<T, J
 }
 
 fn too_long(length: f64) -> JsValue {
-    sampler_error("list_too_long", &format!("{length} numbers are more than the {MAX_LENGTH} taken over at once"))
+    sampler_error(
+        "list_too_long",
+        &format!("{} numbers are more than the {MAX_LENGTH} taken over at once", length as u64),
+    )
 }
 
 macro_rules! copies {

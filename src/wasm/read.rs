@@ -13,6 +13,7 @@ use crate::contract::state::parse_seed;
 use crate::core::error::SampleError;
 use crate::core::processors::Processors;
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
+use crate::core::text::{Number, Quoted, beginning};
 
 /// The largest integer a JavaScript number holds with all its neighbours: 2^53 − 1.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
@@ -66,14 +67,14 @@ impl Row {
 /// A value as text, short enough for a message.
 fn shown(value: &JsValue) -> String {
     if let Some(text) = value.as_string() {
-        return format!("{:?}", text.chars().take(40).collect::<String>());
+        return Quoted(&beginning(&text, 40)).to_string();
     }
     if value.is_bigint() {
         let text = BigInt::unchecked_from_js_ref(value).to_string(10).map(String::from).unwrap_or_default();
-        return format!("{}n", text.chars().take(40).collect::<String>());
+        return format!("{}n", beginning(&text, 40));
     }
     if let Some(number) = value.as_f64() {
-        return format!("{number:?}");
+        return Number(number).to_string();
     }
     if let Some(kind) = kind(value) {
         return format!("a {kind}");
@@ -275,7 +276,7 @@ fn settings_with(value: &JsValue, mut processors: Option<&mut Processors>) -> Re
                 } else {
                     "temperature, topK and topP"
                 };
-                let message = format!("settings have no {name:?}; they are {known}");
+                let message = format!("settings have no {}; they are {known}", Quoted(&name));
                 return Err(with_value(sampler_error("field_unknown", &message), &key));
             }
         };
