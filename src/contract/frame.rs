@@ -42,8 +42,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use half::{bf16, f16};
+use quillmate_kernels::checksum::crc32;
 
-use super::checksum::crc32;
 use super::version::FRAME_FORMAT;
 use crate::core::distribution::best_of;
 use crate::core::error::{LogitsError, Refusal, SampleError};

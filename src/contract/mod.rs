@@ -3,7 +3,6 @@
 pub mod again;
 pub mod any_state;
 pub mod batch;
-mod checksum;
 pub mod divergence;
 pub mod frame;
 pub mod generator;

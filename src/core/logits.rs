@@ -1,6 +1,8 @@
 //! One row of logits, checked in one pass.
 
 use super::error::LogitsError;
+#[doc(hidden)]
+pub use quillmate_kernels::rows::Numbers;
 
 mod sealed {
     pub trait Sealed {}
@@ -17,26 +19,6 @@ pub trait Logit: Copy + sealed::Sealed {
     /// The numbers, with their type known when the program runs.
     #[doc(hidden)]
     fn numbers(logits: &[Self]) -> Numbers<'_>;
-}
-
-/// Logits of either type.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub enum Numbers<'a> {
-    F32(&'a [f32]),
-    F64(&'a [f64]),
-}
-
-impl Numbers<'_> {
-    /// How many there are.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::F32(logits) => logits.len(),
-            Self::F64(logits) => logits.len(),
-        }
-    }
 }
 
 impl Logit for f32 {

@@ -33,11 +33,10 @@
 //! roundings take 2^-51, so that p' and p lie more than a unit in the last place apart. Further from the cut probabilities
 //! that coincide are on one side of it together.
 
-mod kernels;
 mod nucleus;
 
-pub use kernels::Vectors;
-use kernels::{BLOCK, Precision, Weighing, widened};
+pub use quillmate_kernels::rows::Vectors;
+use quillmate_kernels::rows::{BLOCK, Precision, Weighing, widened};
 
 use std::cell::Cell;
 

@@ -1,6 +1,7 @@
 //! Where top-p cuts: found by sums over buckets of logits, never by sorting a row. Cost is linear in V.
 
-use super::kernels::{BLOCK, Weighing, widened};
+use quillmate_kernels::rows::{BLOCK, Weighing, widened};
+
 use super::{Level, Numbers, Scratch};
 
 /// The last token that is kept, by (logit high first, id low first).

@@ -55,7 +55,7 @@ fn sliced(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::splitmix::draw;
+    use quillmate_sampler::draw;
 
     /// The check value of CRC-32/ISO-HDLC in Cook's "Catalogue of parametrised CRC algorithms".
     #[test]

@@ -4,7 +4,26 @@
 //!
 //! Errors are relative, ε = 2^-53 or 2^-24 the unit roundoff of the type in question.
 
-use super::super::logits::Numbers;
+/// Logits of either type.
+#[derive(Clone, Copy, Debug)]
+pub enum Numbers<'a> {
+    /// f32.
+    F32(&'a [f32]),
+    /// f64.
+    F64(&'a [f64]),
+}
+
+impl Numbers<'_> {
+    /// How many there are.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(logits) => logits.len(),
+            Self::F64(logits) => logits.len(),
+        }
+    }
+}
 
 /// Logits that are summed and skipped together.
 pub const BLOCK: usize = 64;
@@ -33,11 +52,13 @@ pub struct Avx2(());
 
 impl Vectors {
     /// The widest this processor has.
+    #[must_use]
     pub fn best() -> Self {
         Self::avx2().unwrap_or(Self::Baseline)
     }
 
     /// AVX2, if this processor has it.
+    #[must_use]
     pub fn avx2() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
@@ -101,25 +122,15 @@ kernels! {
 }
 
 /// A block of the row as f64, filled up with banned tokens.
-#[inline(always)]
+#[must_use]
 pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {
-    let mut wide = [f64::NEG_INFINITY; BLOCK];
-    match row {
-        Numbers::F32(row) => {
-            let mut filled = [f32::NEG_INFINITY; BLOCK];
-            for (wide, logit) in wide.iter_mut().zip(body::block(row, at, &mut filled)) {
-                *wide = f64::from(*logit);
-            }
-        }
-        Numbers::F64(row) => wide = *body::block(row, at, &mut wide.clone()),
-    }
-    wide
+    body::widened(row, at)
 }
 
 mod body {
     use std::ops::Add;
 
-    use super::{BLOCK, COARSE_FLOOR, FLOOR, NEGLIGIBLE, Numbers, Precision, Weighing, widened};
+    use super::{BLOCK, COARSE_FLOOR, FLOOR, NEGLIGIBLE, Numbers, Precision, Weighing};
 
     /// Lanes of a block are combined for so many blocks at a time: mixed into the loop over a block, that spoils its vectors.
     const LATER: usize = 16;
@@ -137,6 +148,21 @@ mod body {
                 filled
             }
         }
+    }
+
+    #[inline(always)]
+    pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {
+        let mut wide = [f64::NEG_INFINITY; BLOCK];
+        match row {
+            Numbers::F32(row) => {
+                let mut filled = [f32::NEG_INFINITY; BLOCK];
+                for (wide, logit) in wide.iter_mut().zip(block(row, at, &mut filled)) {
+                    *wide = f64::from(*logit);
+                }
+            }
+            Numbers::F64(row) => wide = *block(row, at, &mut wide.clone()),
+        }
+        wide
     }
 
     #[inline(always)]
@@ -413,8 +439,8 @@ mod body {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::exp::exp;
-    use super::super::super::splitmix::uniform;
+    use quillmate_sampler::{exp, uniform};
+
     use super::{Numbers, Precision, Vectors, Weighing};
 
     /// The largest relative error over arguments of the weights that count, as a power of 2.
