@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use quillmate_sampler::contract::state::{parse_seed, take_settings};
+use quillmate_sampler::contract::state::{parse_seed, settings};
 use quillmate_sampler::contract::version::CONTRACT;
-use quillmate_sampler::json::{Field, FieldError, Object};
+use quillmate_sampler::json::{FieldError, Object};
 use quillmate_sampler::{GeneratorState, Run, RunSettings, StateError};
 use quillmate_server::model::{Identity, LanguageModel, hex};
 use serde::{Deserialize, Serialize};
@@ -44,16 +44,15 @@ impl Setting {
     /// # Errors
     /// What the reader of states refuses, and a `max_tokens` that is not from 1 to 4096.
     pub fn read(text: &str) -> Result<Self, StateError> {
-        let mut fields = Object::parse(text)?.named("settings");
-        let max_tokens = fields.integer("max_tokens")?;
-        let max_tokens = u32::try_from(max_tokens).ok().filter(|most| (1..=4096).contains(most));
-        let max_tokens = max_tokens.ok_or(FieldError::Type {
-            path: "settings.max_tokens".into(),
-            expected: "an integer from 1 to 4096",
-            found: "another number".into(),
-        })?;
-        let mut outer = Object::from_entries(vec![("settings".to_owned(), Field::Object(fields))]);
-        Ok(Self { settings: take_settings(&mut outer)?, max_tokens })
+        Object::parse(text)?.named("settings").read(|it| {
+            let max_tokens = u32::try_from(it.integer("max_tokens")).ok().filter(|most| (1..=4096).contains(most));
+            let max_tokens = max_tokens.ok_or(FieldError::Type {
+                path: "settings.max_tokens".into(),
+                expected: "an integer from 1 to 4096",
+                found: "another number".into(),
+            })?;
+            Ok(Self { settings: settings(it)?, max_tokens })
+        })
     }
 
     /// The settings as the state writes them, and `max_tokens`.

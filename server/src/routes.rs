@@ -11,8 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64ct::{Base64, Encoding as _};
 use quillmate_sampler::contract::state::{RunSettings, take_seed, take_settings};
 use quillmate_sampler::contract::version::RECORD_FORMAT;
 use quillmate_sampler::json::Object;
@@ -168,10 +167,9 @@ async fn token_table(State(app): Shared, RawQuery(query): RawQuery, headers: Hea
     Ok(if known { (StatusCode::NOT_MODIFIED, headers).into_response() } else { (headers, table).into_response() })
 }
 
-async fn tokenize(State(app): Shared, JsonBody(mut body): JsonBody) -> Answer {
+async fn tokenize(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let model = app.model()?;
-    let text = body.string("text")?;
-    body.finish()?;
+    let text = body.read(|it| Ok::<_, ApiError>(it.string("text")))?;
     let tokens = encode(model, text).await?;
     Ok(answer(&json!({"tokens": tokens})))
 }
@@ -180,28 +178,33 @@ async fn encode(model: Arc<dyn LanguageModel>, text: String) -> Result<Vec<u32>,
     blocking(move || model.encode(&text)).await?.map_err(from_model)
 }
 
+/// Where a run begins: a generator's state, or a text, a seed and settings.
+enum Begin {
+    State(GeneratorState),
+    Text(String, u64, RunSettings),
+}
+
 /// Begins a run: from a text, a seed and settings, or from a generator's state, whose next token it then emits.
-async fn create(State(app): Shared, JsonBody(mut body): JsonBody) -> Answer {
+async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let model = app.model()?;
-    let constraint = Kept::take(&mut body, &app.limits)?;
-    let (start, length) = if body.has("start") {
-        let start = GeneratorState::from_object(body.object("start")?)?;
-        let length = body.integer("length")?;
-        body.finish()?;
-        (start, length)
-    } else {
-        let prompt = body.string("prompt")?;
-        let seed = take_seed(&mut body)?;
-        let RunSettings { settings, processors } = take_settings(&mut body)?;
-        let length = body.integer("length")?;
-        body.finish()?;
-        // What can be refused at a glance is refused before the text is looked at.
-        app.limits.check_length(length)?;
-        let prompt = encode(Arc::clone(&model), prompt).await?;
-        let start = GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors };
-        (start, length)
-    };
+    let (constraint, begin, length) = body.read(|it| {
+        let constraint = Kept::take(it, &app.limits)?;
+        let begin = if it.has("start") {
+            Begin::State(GeneratorState::from_object(it.object("start"))?)
+        } else {
+            Begin::Text(it.string("prompt"), take_seed(it)?, take_settings(it)?)
+        };
+        Ok::<_, ApiError>((constraint, begin, it.integer("length")))
+    })?;
+    // What can be refused at a glance is refused before the text is looked at.
     let length = app.limits.check_length(length)?;
+    let start = match begin {
+        Begin::State(start) => start,
+        Begin::Text(prompt, seed, RunSettings { settings, processors }) => {
+            let prompt = encode(Arc::clone(&model), prompt).await?;
+            GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors }
+        }
+    };
     app.limits.check_prompt(start.prompt.len())?;
     let vocab = model.identity().vocab;
     let mut ids = start.prompt.iter().chain(&start.tokens);
@@ -398,7 +401,7 @@ async fn record(State(app): Shared, Path(id): Path<String>) -> Answer {
                 }
             };
             let comma = if at == 0 { "" } else { "," };
-            let item = format!("{comma}\"{}\"", BASE64.encode(frame));
+            let item = format!("{comma}\"{}\"", Base64::encode_string(&frame));
             if sender.blocking_send(Ok(item.into())).is_err() {
                 return;
             }

@@ -49,13 +49,15 @@ impl Identity {
     ///
     /// # Errors
     /// A missing, unknown or mistyped field.
-    pub fn from_object(mut object: Object) -> Result<Self, FieldError> {
-        let crate_version = object.string_or_null("crate_version")?;
-        let target = object.string_or_null("target")?;
-        let model = ModelIdentity::from_object(object.object("model")?)?;
-        let constraint = object.string_or_null("constraint")?;
-        object.finish()?;
-        Ok(Self { crate_version, target, model, constraint })
+    pub fn from_object(object: Object) -> Result<Self, FieldError> {
+        object.read(|it| {
+            Ok(Self {
+                crate_version: it.string_or_null("crate_version"),
+                target: it.string_or_null("target"),
+                model: ModelIdentity::from_object(it.object("model"))?,
+                constraint: it.string_or_null("constraint"),
+            })
+        })
     }
 
     /// What two releases are told apart by, each with its name.
@@ -72,28 +74,28 @@ impl Identity {
 }
 
 impl ModelIdentity {
-    fn from_object(mut object: Object) -> Result<Self, FieldError> {
-        let model = Self {
-            name: object.string_or_null("name")?,
-            sha256: object.string_or_null("sha256")?,
-            arithmetic: object.string_or_null("arithmetic")?,
-            tokenizer_sha256: object.string_or_null("tokenizer_sha256")?,
-            vocab: object.integer_or_null("vocab")?,
-        };
-        object.finish()?;
-        Ok(model)
+    fn from_object(object: Object) -> Result<Self, FieldError> {
+        object.read(|it| {
+            Ok(Self {
+                name: it.string_or_null("name"),
+                sha256: it.string_or_null("sha256"),
+                arithmetic: it.string_or_null("arithmetic"),
+                tokenizer_sha256: it.string_or_null("tokenizer_sha256"),
+                vocab: it.integer_or_null("vocab"),
+            })
+        })
     }
 
     /// The model of a record of form 1, which did not always say what computed with it.
-    pub(super) fn from_form_1(mut object: Object) -> Result<Self, FieldError> {
-        let model = Self {
-            name: Some(object.string("name")?),
-            sha256: Some(object.string("sha256")?),
-            arithmetic: if object.has("arithmetic") { Some(object.string("arithmetic")?) } else { None },
-            tokenizer_sha256: Some(object.string("tokenizer_sha256")?),
-            vocab: Some(object.integer("vocab")?),
-        };
-        object.finish()?;
-        Ok(model)
+    pub(super) fn from_form_1(object: Object) -> Result<Self, FieldError> {
+        object.read(|it| {
+            Ok(Self {
+                name: Some(it.string("name")),
+                sha256: Some(it.string("sha256")),
+                arithmetic: it.has("arithmetic").then(|| it.string("arithmetic")),
+                tokenizer_sha256: Some(it.string("tokenizer_sha256")),
+                vocab: Some(it.integer("vocab")),
+            })
+        })
     }
 }

@@ -59,8 +59,8 @@ impl Refusal for FieldError {
     }
 }
 
-/// A JSON object whose fields are taken one by one; [`finish`](Self::finish) refuses those nobody took.
-#[derive(Clone, Debug)]
+/// A JSON object. Its fields are taken one by one, in [`read`](Self::read), which refuses those nobody took.
+#[derive(Clone, Debug, Default)]
 pub struct Object {
     path: String,
     entries: Vec<(String, Field)>,
@@ -195,47 +195,19 @@ impl Object {
         self
     }
 
-    /// The path of one of this object's fields.
-    fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
-    }
-
-    fn take(&mut self, name: &str) -> Result<Field, FieldError> {
-        let at = self
-            .entries
-            .iter()
-            .position(|(key, _)| key == name)
-            .ok_or_else(|| FieldError::Missing(self.path_of(name)))?;
-        let (_, field) = self.entries.swap_remove(at);
-        if self.entries.iter().any(|(key, _)| key == name) {
-            return Err(FieldError::Repeated(self.path_of(name)));
-        }
-        Ok(field)
-    }
-
-    fn take_as<T>(
-        &mut self,
-        name: &str,
-        expected: &'static str,
-        convert: impl FnOnce(Field) -> Result<T, Field>,
-    ) -> Result<T, FieldError> {
-        let path = self.path_of(name);
-        convert(self.take(name)?).map_err(|found| FieldError::Type { path, expected, found: shorten(&found) })
-    }
-
     /// Whether a field is there.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(key, _)| key == name)
     }
 
-    /// The fields nobody took, in their order and with repeated keys, for a value whose form is somebody else's.
+    /// The fields, in their order and with repeated keys, for a value whose form is somebody else's.
     #[must_use]
     pub fn into_entries(self) -> Vec<(String, Field)> {
         self.entries
     }
 
-    /// Looks at a string without taking it.
+    /// Looks at a string.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.entries.iter().find(|(key, _)| key == name) {
@@ -244,205 +216,35 @@ impl Object {
         }
     }
 
-    /// Takes an object.
+    /// What `value` makes of the fields, if it took every one and none was refused. A refused field is handed to `value`
+    /// as nothing (0, "", an empty list), and the first refusal is what comes of the reading, whatever `value` returns.
+    ///
+    /// ```
+    /// use quillmate_sampler::json::{FieldError, Object};
+    /// let pair = |text| Object::parse(text)?.read(|it| Ok::<_, FieldError>((it.integer("a"), it.string("b"))));
+    /// assert_eq!(pair(r#"{"a": 7, "b": "x"}"#)?, (7, "x".to_owned()));
+    /// assert_eq!(pair(r#"{"a": 7}"#).unwrap_err(), FieldError::Missing("b".into()));
+    /// assert_eq!(pair(r#"{"a": 7, "b": "x", "c": 1}"#).unwrap_err(), FieldError::Unknown("c".into()));
+    /// # Ok::<(), FieldError>(())
+    /// ```
     ///
     /// # Errors
-    /// `field_missing`, `field_repeated`, `field_type`.
-    pub fn object(&mut self, name: &str) -> Result<Object, FieldError> {
-        let path = self.path_of(name);
-        self.take_as(name, "an object", |field| match field {
-            Field::Object(object) => Ok(object.named(&path)),
-            other => Err(other),
-        })
-    }
-
-    /// Takes a list of objects, each named by its index in errors.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn objects(&mut self, name: &str) -> Result<Vec<Object>, FieldError> {
-        let path = self.path_of(name);
-        let objects = self.list(name, "an object", |field| match field {
-            Field::Object(object) => Ok(object),
-            other => Err(other),
-        })?;
-        Ok(objects.into_iter().enumerate().map(|(at, object)| object.named(&format!("{path}[{at}]"))).collect())
-    }
-
-    /// Takes a string.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn string(&mut self, name: &str) -> Result<String, FieldError> {
-        self.take_as(name, "a string", text)
-    }
-
-    /// Takes a number, a string, a flag or null, to be judged by the caller.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn scalar(&mut self, name: &str) -> Result<Scalar, FieldError> {
-        self.take_as(name, "a value", |field| match field {
-            Field::Scalar(scalar) => Ok(scalar),
-            other => Err(other),
-        })
-    }
-
-    /// Takes a flag.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn flag(&mut self, name: &str) -> Result<bool, FieldError> {
-        self.take_as(name, "true or false", |field| match field {
-            Field::Scalar(Scalar::Flag(flag)) => Ok(flag),
-            other => Err(other),
-        })
-    }
-
-    /// Takes a number.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn number(&mut self, name: &str) -> Result<f64, FieldError> {
-        self.take_as(name, "a number", |field| number(&field).ok_or(field))
-    }
-
-    /// Takes an integer from 0 to 2^64 − 1.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn integer(&mut self, name: &str) -> Result<u64, FieldError> {
-        self.take_as(name, "an integer, 0 or above", |field| integer(&field).ok_or(field))
-    }
-
-    /// Takes an integer from 0 to 2^32 − 1.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn count(&mut self, name: &str) -> Result<u32, FieldError> {
-        self.take_as(name, "an integer from 0 to 4294967295", |field| token(&field).ok_or(field))
-    }
-
-    /// Takes a list of strings.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object); a wrong element is named by its index.
-    pub fn strings(&mut self, name: &str) -> Result<Vec<String>, FieldError> {
-        self.list(name, "a string", text)
-    }
-
-    /// Takes a list of strings, each of which may be null.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object); a wrong element is named by its index.
-    pub fn strings_or_null(&mut self, name: &str) -> Result<Vec<Option<String>>, FieldError> {
-        self.list(name, "a string or null", |field| match field {
-            Field::Scalar(Scalar::Null) => Ok(None),
-            other => text(other).map(Some),
-        })
-    }
-
-    /// Takes a field if it is null, and says whether it was; one that may be null must be there all the same.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn null(&mut self, name: &str) -> Result<bool, FieldError> {
-        let null = |(key, field): &(String, Field)| key == name && matches!(field, Field::Scalar(Scalar::Null));
-        if self.entries.iter().any(null) {
-            return self.scalar(name).map(|_| true);
+    /// `field_missing`, `field_repeated`, `field_type`, each with the path of the field (and the index of an element);
+    /// else those of `value`; else `field_unknown`.
+    pub fn read<T, E: From<FieldError>>(self, value: impl FnOnce(&mut Fields) -> Result<T, E>) -> Result<T, E> {
+        let mut fields = Fields { object: self, refused: None };
+        let value = value(&mut fields);
+        match fields.refused {
+            Some(refused) => Err(refused.into()),
+            None => value.and_then(|value| fields.object.nothing_left().map(|()| value).map_err(E::from)),
         }
-        Ok(false)
     }
 
-    /// Takes a string that may be null.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn string_or_null(&mut self, name: &str) -> Result<Option<String>, FieldError> {
-        if self.null(name)? { Ok(None) } else { self.string(name).map(Some) }
+    fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// Takes an integer from 0 to 2^64 − 1 that may be null.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn integer_or_null(&mut self, name: &str) -> Result<Option<u64>, FieldError> {
-        if self.null(name)? { Ok(None) } else { self.integer(name).map(Some) }
-    }
-
-    /// Takes an integer from 0 to 2^32 − 1 that may be null.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn count_or_null(&mut self, name: &str) -> Result<Option<u32>, FieldError> {
-        if self.null(name)? { Ok(None) } else { self.count(name).map(Some) }
-    }
-
-    /// Takes a number that may be null.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object).
-    pub fn number_or_null(&mut self, name: &str) -> Result<Option<f64>, FieldError> {
-        if self.null(name)? { Ok(None) } else { self.number(name).map(Some) }
-    }
-
-    /// Takes a list of token ids.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object); a wrong element is named by its index.
-    pub fn tokens(&mut self, name: &str) -> Result<Vec<u32>, FieldError> {
-        self.list(name, "a token id, an integer from 0 to 4294967295", |field| token(&field).ok_or(field))
-    }
-
-    /// Takes a list of lists of token ids.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object); a wrong element is named by its index.
-    pub fn token_lists(&mut self, name: &str) -> Result<Vec<Vec<u32>>, FieldError> {
-        self.list(name, "a list of token ids, integers from 0 to 4294967295", |field| match &field {
-            Field::List(list) => list.iter().map(token).collect::<Option<_>>().ok_or(field),
-            _ => Err(field),
-        })
-    }
-
-    /// Takes a list of pairs of a token id and a number.
-    ///
-    /// # Errors
-    /// As [`object`](Self::object); a wrong element is named by its index.
-    pub fn token_numbers(&mut self, name: &str) -> Result<Vec<(u32, f64)>, FieldError> {
-        self.list(name, "a pair of a token id and a number", |field| match &field {
-            Field::List(pair) if pair.len() == 2 => token(&pair[0]).zip(number(&pair[1])).ok_or(field),
-            _ => Err(field),
-        })
-    }
-
-    fn list<T>(
-        &mut self,
-        name: &str,
-        expected: &'static str,
-        convert: impl Fn(Field) -> Result<T, Field>,
-    ) -> Result<Vec<T>, FieldError> {
-        let path = self.path_of(name);
-        let fields = self.take_as(name, "a list", |field| match field {
-            Field::List(fields) => Ok(fields),
-            other => Err(other),
-        })?;
-        let mut list = Vec::with_capacity(fields.len());
-        for (at, field) in fields.into_iter().enumerate() {
-            list.push(convert(field).map_err(|found| FieldError::Type {
-                path: format!("{path}[{at}]"),
-                expected,
-                found: shorten(&found),
-            })?);
-        }
-        Ok(list)
-    }
-
-    /// Ends the reading.
-    ///
-    /// # Errors
-    /// `field_unknown` when a field is left.
-    pub fn finish(self) -> Result<(), FieldError> {
+    fn nothing_left(&self) -> Result<(), FieldError> {
         match self.entries.first() {
             None => Ok(()),
             Some((name, _)) => Err(FieldError::Unknown(self.path_of(name))),
@@ -450,10 +252,195 @@ impl Object {
     }
 }
 
-fn text(field: Field) -> Result<String, Field> {
-    match field {
-        Field::Scalar(Scalar::Text(text)) => Ok(text),
-        other => Err(other),
+/// The fields of an object that is being read. Each way of taking one refuses what it is not documented to take; see
+/// [`Object::read`].
+pub struct Fields {
+    object: Object,
+    refused: Option<FieldError>,
+}
+
+impl Fields {
+    /// Whether a field is there.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.object.has(name)
+    }
+
+    fn refuse(&mut self, error: FieldError) {
+        self.refused.get_or_insert(error);
+    }
+
+    fn mistyped<T: Default>(&mut self, path: String, expected: &'static str, found: Option<Field>) -> T {
+        // What was not there has been refused already.
+        if let Some(found) = found {
+            self.refuse(FieldError::Type { path, expected, found: found.to_string() });
+        }
+        T::default()
+    }
+
+    /// Takes anything.
+    pub fn any(&mut self, name: &str) -> Option<Field> {
+        let entries = &mut self.object.entries;
+        let Some(at) = entries.iter().position(|(key, _)| key == name) else {
+            self.refuse(FieldError::Missing(self.object.path_of(name)));
+            return None;
+        };
+        let (_, field) = entries.swap_remove(at);
+        if self.has(name) {
+            self.refuse(FieldError::Repeated(self.object.path_of(name)));
+            return None;
+        }
+        Some(field)
+    }
+
+    /// Takes an object.
+    pub fn object(&mut self, name: &str) -> Object {
+        let path = self.object.path_of(name);
+        match self.any(name) {
+            Some(Field::Object(object)) => object.named(&path),
+            found => self.mistyped(path, "an object", found),
+        }
+    }
+
+    /// Takes a string.
+    pub fn string(&mut self, name: &str) -> String {
+        match self.any(name) {
+            Some(Field::Scalar(Scalar::Text(text))) => text,
+            found => self.mistyped(self.object.path_of(name), "a string", found),
+        }
+    }
+
+    /// Takes a flag.
+    pub fn flag(&mut self, name: &str) -> bool {
+        match self.any(name) {
+            Some(Field::Scalar(Scalar::Flag(flag))) => flag,
+            found => self.mistyped(self.object.path_of(name), "true or false", found),
+        }
+    }
+
+    /// Takes a number.
+    pub fn number(&mut self, name: &str) -> f64 {
+        let found = self.any(name);
+        match found.as_ref().and_then(number) {
+            Some(number) => number,
+            None => self.mistyped(self.object.path_of(name), "a number", found),
+        }
+    }
+
+    /// Takes an integer from 0 to 2^64 − 1.
+    pub fn integer(&mut self, name: &str) -> u64 {
+        let found = self.any(name);
+        match found.as_ref().and_then(integer) {
+            Some(integer) => integer,
+            None => self.mistyped(self.object.path_of(name), "an integer, 0 or above", found),
+        }
+    }
+
+    /// Takes an integer from 0 to 2^32 − 1.
+    pub fn count(&mut self, name: &str) -> u32 {
+        let found = self.any(name);
+        match found.as_ref().and_then(token) {
+            Some(count) => count,
+            None => self.mistyped(self.object.path_of(name), "an integer from 0 to 4294967295", found),
+        }
+    }
+
+    /// Takes a field if it is null, and says whether it was; one that may be null must be there all the same.
+    pub fn null(&mut self, name: &str) -> bool {
+        let null = |(key, field): &(String, Field)| key == name && matches!(field, Field::Scalar(Scalar::Null));
+        self.object.entries.iter().any(null) && self.any(name).is_some()
+    }
+
+    /// Takes a string that may be null.
+    pub fn string_or_null(&mut self, name: &str) -> Option<String> {
+        if self.null(name) { None } else { Some(self.string(name)) }
+    }
+
+    /// Takes an integer from 0 to 2^64 − 1 that may be null.
+    pub fn integer_or_null(&mut self, name: &str) -> Option<u64> {
+        if self.null(name) { None } else { Some(self.integer(name)) }
+    }
+
+    /// Takes an integer from 0 to 2^32 − 1 that may be null.
+    pub fn count_or_null(&mut self, name: &str) -> Option<u32> {
+        if self.null(name) { None } else { Some(self.count(name)) }
+    }
+
+    /// Takes a number that may be null.
+    pub fn number_or_null(&mut self, name: &str) -> Option<f64> {
+        if self.null(name) { None } else { Some(self.number(name)) }
+    }
+
+    /// Takes a list of objects, each named by its index in errors.
+    pub fn objects(&mut self, name: &str) -> Vec<Object> {
+        let path = self.object.path_of(name);
+        let objects = self.list(name, "an object", |field| match field {
+            Field::Object(object) => Ok(object),
+            other => Err(other),
+        });
+        objects.into_iter().enumerate().map(|(at, object)| object.named(&format!("{path}[{at}]"))).collect()
+    }
+
+    /// Takes a list of strings.
+    pub fn strings(&mut self, name: &str) -> Vec<String> {
+        self.list(name, "a string", |field| match field {
+            Field::Scalar(Scalar::Text(text)) => Ok(text),
+            other => Err(other),
+        })
+    }
+
+    /// Takes a list of strings, each of which may be null.
+    pub fn strings_or_null(&mut self, name: &str) -> Vec<Option<String>> {
+        self.list(name, "a string or null", |field| match field {
+            Field::Scalar(Scalar::Null) => Ok(None),
+            Field::Scalar(Scalar::Text(text)) => Ok(Some(text)),
+            other => Err(other),
+        })
+    }
+
+    /// Takes a list of token ids.
+    pub fn tokens(&mut self, name: &str) -> Vec<u32> {
+        self.list(name, "a token id, an integer from 0 to 4294967295", |field| token(&field).ok_or(field))
+    }
+
+    /// Takes a list of lists of token ids.
+    pub fn token_lists(&mut self, name: &str) -> Vec<Vec<u32>> {
+        self.list(name, "a list of token ids, integers from 0 to 4294967295", |field| match &field {
+            Field::List(list) => list.iter().map(token).collect::<Option<_>>().ok_or(field),
+            _ => Err(field),
+        })
+    }
+
+    /// Takes a list of pairs of a token id and a number.
+    pub fn token_numbers(&mut self, name: &str) -> Vec<(u32, f64)> {
+        self.list(name, "a pair of a token id and a number", |field| match &field {
+            Field::List(pair) if pair.len() == 2 => token(&pair[0]).zip(number(&pair[1])).ok_or(field),
+            _ => Err(field),
+        })
+    }
+
+    fn list<T>(&mut self, name: &str, expected: &'static str, convert: impl Fn(Field) -> Result<T, Field>) -> Vec<T> {
+        let mut list = Vec::new();
+        self.each(name, expected, &mut |field| {
+            list.push(convert(field)?);
+            Ok(())
+        });
+        list
+    }
+
+    /// Takes a list element by element, up to one that is handed back. (Not generic, for the size of the wasm.)
+    fn each(&mut self, name: &str, expected: &'static str, take: &mut dyn FnMut(Field) -> Result<(), Field>) {
+        let path = self.object.path_of(name);
+        match self.any(name) {
+            Some(Field::List(fields)) => {
+                for (at, field) in fields.into_iter().enumerate() {
+                    if let Err(found) = take(field) {
+                        return self.mistyped(format!("{path}[{at}]"), expected, Some(found));
+                    }
+                }
+            }
+            found => self.mistyped(path, "a list", found),
+        }
     }
 }
 
@@ -484,17 +471,17 @@ fn integer(field: &Field) -> Option<u64> {
 }
 
 /// A field as text, short enough for a message.
-fn shorten(field: &Field) -> String {
-    match field {
-        Field::List(fields) => format!("a list of {}", fields.len()),
-        Field::Object(_) => "an object".to_owned(),
-        Field::Scalar(scalar) => {
-            let text = scalar.to_string();
-            let mut shown = beginning(&text, 60);
-            if shown.len() < text.len() {
-                shown.push('…');
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(fields) => write!(f, "a list of {}", fields.len()),
+            Self::Object(_) => f.write_str("an object"),
+            Self::Scalar(scalar) => {
+                let text = scalar.to_string();
+                let shown = beginning(&text, 60);
+                f.write_str(&shown)?;
+                f.write_str(if shown.len() < text.len() { "…" } else { "" })
             }
-            shown
         }
     }
 }

@@ -10,8 +10,8 @@
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::json::{FieldError, Object};
-use super::state::{StateError, take_seed};
+use super::json::{FieldError, Fields, Object};
+use super::state::{StateError, take_contract, take_seed};
 use super::version::STATE_FORMAT;
 use crate::core::logits::Logit;
 use crate::core::mosaic::{ALGORITHM_VERSION, MosaicError, SampleDecision, SamplingConfig, SelectionStrategy, select};
@@ -61,48 +61,37 @@ impl MosaicState {
     ///
     /// # Errors
     /// Every refusal of [`StateError`], and of its strategy's settings.
-    pub fn from_object(mut object: Object) -> Result<Self, StateError> {
-        let contract = object.string("contract")?;
-        if contract != ALGORITHM_VERSION {
-            return Err(StateError::Contract(contract));
-        }
-        let format = object.integer("format")?;
-        if format != u64::from(STATE_FORMAT) {
-            return Err(StateError::Format(format));
-        }
-        let seed = take_seed(&mut object)?;
-        let draws = object.integer("draws")?;
-        let prompt = object.tokens("prompt")?;
-        let tokens = object.tokens("tokens")?;
-        let strategy = take_strategy(&mut object)?;
-        object.finish()?;
-        let expected = if strategy == SelectionStrategy::Greedy { 0 } else { tokens.len() as u64 };
-        if draws != expected {
-            return Err(StateError::DrawsMismatch { draws, expected });
-        }
-        Ok(Self { seed, draws, prompt, tokens, strategy })
+    pub fn from_object(object: Object) -> Result<Self, StateError> {
+        object.read(|it| {
+            take_contract(it, ALGORITHM_VERSION)?;
+            let seed = take_seed(it)?;
+            let draws = it.integer("draws");
+            let (prompt, tokens) = (it.tokens("prompt"), it.tokens("tokens"));
+            let strategy = it.object("strategy").read(take_strategy)?;
+            let expected = if strategy == SelectionStrategy::Greedy { 0 } else { tokens.len() as u64 };
+            if draws != expected {
+                return Err(StateError::DrawsMismatch { draws, expected });
+            }
+            Ok(Self { seed, draws, prompt, tokens, strategy })
+        })
     }
 }
 
-fn take_strategy(object: &mut Object) -> Result<SelectionStrategy, StateError> {
-    let mut fields = object.object("strategy")?;
-    let kind = fields.string("kind")?;
-    let strategy = match kind.as_str() {
-        "greedy" => SelectionStrategy::Greedy,
+fn take_strategy(fields: &mut Fields) -> Result<SelectionStrategy, StateError> {
+    let kind = fields.string("kind");
+    match kind.as_str() {
+        "greedy" => Ok(SelectionStrategy::Greedy),
         "sample" => {
-            let temperature = fields.number("temperature")?;
-            let top_k = TopK::from_f64(fields.number("top_k")?)?.get();
-            let top_p = fields.number("top_p")?;
-            SelectionStrategy::Sample(SamplingConfig::try_new(temperature, top_k, top_p)?)
+            let temperature = fields.number("temperature");
+            let top_k = TopK::from_f64(fields.number("top_k"))?.get();
+            Ok(SelectionStrategy::Sample(SamplingConfig::try_new(temperature, top_k, fields.number("top_p"))?))
         }
         _ => {
             let path = "strategy.kind".to_owned();
             let found = Quoted(&beginning(&kind, 40)).to_string();
-            return Err(FieldError::Type { path, expected: "\"greedy\" or \"sample\"", found }.into());
+            Err(FieldError::Type { path, expected: "\"greedy\" or \"sample\"", found }.into())
         }
-    };
-    fields.finish()?;
-    Ok(strategy)
+    }
 }
 
 /// The form of [`SelectionStrategy`] in JSON.

@@ -29,26 +29,14 @@ impl Claim {
     ///
     /// # Errors
     /// A wrong field, or every refusal of [`StateError`].
-    pub fn from_object(mut object: Object) -> Result<Self, StateError> {
-        let tokens = object.tokens("tokens")?;
-        let state = GeneratorState::from_object(object.object("state")?)?;
-        let frame_checksums = if object.has("frame_checksums") {
-            let texts = object.strings("frame_checksums")?;
-            let parsed = texts.iter().enumerate().map(|(at, text)| {
-                u32::from_str_radix(text, 16).ok().filter(|_| text.len() == 8 && !text.starts_with('+')).ok_or_else(
-                    || FieldError::Type {
-                        path: format!("frame_checksums[{at}]"),
-                        expected: "8 hex digits",
-                        found: Quoted(&beginning(text, 20)).to_string(),
-                    },
-                )
-            });
-            Some(parsed.collect::<Result<_, _>>()?)
-        } else {
-            None
-        };
-        object.finish()?;
-        Ok(Self { tokens, state, frame_checksums })
+    pub fn from_object(object: Object) -> Result<Self, StateError> {
+        object.read(|it| {
+            let tokens = it.tokens("tokens");
+            let state = GeneratorState::from_object(it.object("state"))?;
+            let checksums = if it.has("frame_checksums") { Some(it.strings("frame_checksums")) } else { None };
+            let frame_checksums = checksums.map(|texts| texts.iter().enumerate().map(checksum).collect());
+            Ok(Self { tokens, state, frame_checksums: frame_checksums.transpose()? })
+        })
     }
 
     /// Reads a claim from JSON text.
@@ -58,4 +46,13 @@ impl Claim {
     pub fn from_json(text: &str) -> Result<Self, StateError> {
         Self::from_object(Object::parse(text)?)
     }
+}
+
+fn checksum((at, text): (usize, &String)) -> Result<u32, FieldError> {
+    let checksum = u32::from_str_radix(text, 16).ok().filter(|_| text.len() == 8 && !text.starts_with('+'));
+    checksum.ok_or_else(|| FieldError::Type {
+        path: format!("frame_checksums[{at}]"),
+        expected: "8 hex digits",
+        found: Quoted(&beginning(text, 20)).to_string(),
+    })
 }

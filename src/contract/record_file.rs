@@ -15,14 +15,13 @@
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64ct::{Base64, Encoding as _};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::frame::{Frame, FrameError};
 use super::identity::{Identity, ModelIdentity};
-use super::json::{FieldError, Object};
+use super::json::{FieldError, Fields, Object};
 use super::record::Record;
 use super::state::{GeneratorState, StateError};
 use super::version::{CONTRACT, RECORD_FORMAT};
@@ -185,37 +184,31 @@ impl RecordFile {
     ///
     /// # Errors
     /// Every refusal of [`RecordError`].
-    pub fn from_object(mut object: Object) -> Result<Self, RecordError> {
-        let form = object.integer("record")?;
-        let (identity, draws_used, decisions, stop) = match form {
-            1 => {
-                let model = ModelIdentity::from_form_1(object.object("model")?)?;
-                let reason = object.string_or_null("reason")?;
-                (Identity { model, ..Identity::default() }, None, None, Stop { reason, ..Stop::default() })
-            }
-            2 => {
-                let identity = Identity::from_object(object.object("identity")?)?;
-                let draws_used = object.integer_or_null("draws_used")?;
-                let decisions = if object.null("decisions")? { None } else { Some(decisions(&mut object)?) };
-                (identity, draws_used, decisions, take_stop(object.object("stop")?)?)
-            }
-            _ => return Err(RecordError::Form(form)),
-        };
-        let start = GeneratorState::from_object(object.object("start")?)?;
-        let tokens = object.tokens("tokens")?;
-        let frames = if object.null("frames")? { None } else { Some(object.strings_or_null("frames")?) };
-        object.finish()?;
-        let record = Self {
-            identity,
-            draws_used,
-            decisions,
-            stop,
-            frames: frames.map(|texts| decode(&start, texts)).transpose()?,
-            start,
-            tokens,
-        };
-        record.check()?;
-        Ok(record)
+    pub fn from_object(object: Object) -> Result<Self, RecordError> {
+        object.read(|it| {
+            let (identity, draws_used, decisions, stop) = match it.integer("record") {
+                1 => {
+                    let model = ModelIdentity::from_form_1(it.object("model"))?;
+                    let reason = it.string_or_null("reason");
+                    (Identity { model, ..Identity::default() }, None, None, Stop { reason, ..Stop::default() })
+                }
+                2 => {
+                    let identity = Identity::from_object(it.object("identity"))?;
+                    let draws_used = it.integer_or_null("draws_used");
+                    let decisions = if it.null("decisions") { None } else { Some(it.objects("decisions")) };
+                    let decisions = decisions.map(|list| list.into_iter().map(decided).collect()).transpose()?;
+                    (identity, draws_used, decisions, it.object("stop").read(take_stop)?)
+                }
+                form => return Err(RecordError::Form(form)),
+            };
+            let start = GeneratorState::from_object(it.object("start"))?;
+            let tokens = it.tokens("tokens");
+            let frames = if it.null("frames") { None } else { Some(it.strings_or_null("frames")) };
+            let frames = frames.map(|texts| decode(&start, texts)).transpose()?;
+            let record = Self { identity, draws_used, decisions, stop, frames, start, tokens };
+            record.check()?;
+            Ok(record)
+        })
     }
 
     fn check(&self) -> Result<(), RecordError> {
@@ -265,33 +258,26 @@ impl Serialize for Decided {
     }
 }
 
-fn decisions(object: &mut Object) -> Result<Vec<Decided>, StateError> {
-    let mut decisions = Vec::new();
-    for mut object in object.objects("decisions")? {
-        decisions.push(Decided {
-            token_id: object.count("token_id")?,
-            candidate_count: object.count("candidate_count")?,
-            selected_probability: object.number_or_null("selected_probability")?,
-            random_draw: object.number_or_null("random_draw")?,
-            draw_index: object.integer_or_null("draw_index")?,
-        });
-        let contract = object.string("algorithm_version")?;
-        if contract != CONTRACT {
-            return Err(StateError::Contract(contract));
-        }
-        object.finish()?;
-    }
-    Ok(decisions)
+fn decided(object: Object) -> Result<Decided, StateError> {
+    object.read(|it| {
+        let decided = Decided {
+            token_id: it.count("token_id"),
+            candidate_count: it.count("candidate_count"),
+            selected_probability: it.number_or_null("selected_probability"),
+            random_draw: it.number_or_null("random_draw"),
+            draw_index: it.integer_or_null("draw_index"),
+        };
+        let contract = it.string("algorithm_version");
+        if contract == CONTRACT { Ok(decided) } else { Err(StateError::Contract(contract)) }
+    })
 }
 
-fn take_stop(mut object: Object) -> Result<Stop, FieldError> {
-    let stop = Stop {
-        max_tokens: object.integer_or_null("max_tokens")?,
-        end_tokens: if object.null("end_tokens")? { None } else { Some(object.tokens("end_tokens")?) },
-        reason: object.string_or_null("reason")?,
-    };
-    object.finish()?;
-    Ok(stop)
+fn take_stop(it: &mut Fields) -> Result<Stop, FieldError> {
+    Ok(Stop {
+        max_tokens: it.integer_or_null("max_tokens"),
+        end_tokens: if it.null("end_tokens") { None } else { Some(it.tokens("end_tokens")) },
+        reason: it.string_or_null("reason"),
+    })
 }
 
 fn decode(start: &GeneratorState, texts: Vec<Option<String>>) -> Result<Vec<Option<Frame>>, RecordError> {
@@ -301,7 +287,7 @@ fn decode(start: &GeneratorState, texts: Vec<Option<String>>) -> Result<Vec<Opti
             frames.push(None);
             continue;
         };
-        let bytes = BASE64.decode(text).map_err(|_| RecordError::NotBase64(index))?;
+        let bytes = Base64::decode_vec(&text).map_err(|_| RecordError::NotBase64(index))?;
         let frame = Frame::decode(&bytes).map_err(|error| RecordError::Frame { index, error })?;
         let expected = start.step().saturating_add(index);
         if frame.step() != expected {
@@ -315,7 +301,7 @@ fn decode(start: &GeneratorState, texts: Vec<Option<String>>) -> Result<Vec<Opti
 
 impl Serialize for RecordFile {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = |frame: &Option<Frame>| frame.as_ref().map(|frame| BASE64.encode(frame.encode()));
+        let text = |frame: &Option<Frame>| frame.as_ref().map(|frame| Base64::encode_string(&frame.encode()));
         let frames: Option<Vec<_>> = self.frames.as_ref().map(|frames| frames.iter().map(text).collect());
         let mut fields = serializer.serialize_struct("RecordFile", 8)?;
         fields.serialize_field("record", &RECORD_FORMAT)?;

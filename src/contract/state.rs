@@ -15,7 +15,7 @@ use std::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::json::{FieldError, Object, Scalar};
+use super::json::{Field, FieldError, Fields, Object, Scalar};
 use super::processors::read_processors;
 use super::version::{CONTRACT, STATE_FORMAT};
 use crate::core::error::{Refusal, SettingsError};
@@ -166,19 +166,30 @@ pub fn parse_seed(text: &str) -> Result<u64, StateError> {
     text.parse().ok().filter(|_| canonical).ok_or_else(|| StateError::SeedMalformed(beginning(text, 40)))
 }
 
+/// Takes the fields `contract` and `format` of a state. They come first: of another contract's state the rest says nothing.
+pub(super) fn take_contract(fields: &mut Fields, name: &str) -> Result<(), StateError> {
+    let contract = fields.string("contract");
+    if contract != name {
+        return Err(StateError::Contract(contract));
+    }
+    match fields.integer("format") {
+        format if format == u64::from(STATE_FORMAT) => Ok(()),
+        format => Err(StateError::Format(format)),
+    }
+}
+
 /// Takes the field `seed` of an object: a string as [`parse_seed`] reads it.
 ///
 /// # Errors
 /// `seed_not_string`, `seed_malformed`, and those of a missing field.
-pub fn take_seed(object: &mut Object) -> Result<u64, StateError> {
-    match object.scalar("seed") {
-        Ok(Scalar::Text(text)) => parse_seed(&text),
-        Ok(number @ (Scalar::Integer(_) | Scalar::Number(_))) => {
+pub fn take_seed(fields: &mut Fields) -> Result<u64, StateError> {
+    match fields.any("seed") {
+        None => Ok(0),
+        Some(Field::Scalar(Scalar::Text(text))) => parse_seed(&text),
+        Some(number @ Field::Scalar(Scalar::Integer(_) | Scalar::Number(_))) => {
             Err(StateError::SeedNotString(format!("the number {number}")))
         }
-        Ok(other) => Err(StateError::SeedNotString(other.to_string())),
-        Err(FieldError::Type { found, .. }) => Err(StateError::SeedNotString(found)),
-        Err(missing) => Err(missing.into()),
+        Some(other) => Err(StateError::SeedNotString(other.to_string())),
     }
 }
 
@@ -187,14 +198,20 @@ pub fn take_seed(object: &mut Object) -> Result<u64, StateError> {
 ///
 /// # Errors
 /// A missing, unknown or mistyped field, a setting out of range, and the refusals of [`read_processors`].
-pub fn take_settings(object: &mut Object) -> Result<RunSettings, StateError> {
-    let mut fields = object.object("settings")?;
-    let temperature = Temperature::new(fields.number("temperature")?)?;
-    let top_k = TopK::from_f64(fields.number("top_k")?)?;
-    let top_p = TopP::new(fields.number("top_p")?)?;
-    let processors =
-        if fields.has("processors") { read_processors(fields.objects("processors")?)? } else { Processors::default() };
-    fields.finish()?;
+pub fn take_settings(fields: &mut Fields) -> Result<RunSettings, StateError> {
+    fields.object("settings").read(settings)
+}
+
+/// The same from the fields of the settings themselves.
+///
+/// # Errors
+/// As [`take_settings`].
+pub fn settings(fields: &mut Fields) -> Result<RunSettings, StateError> {
+    let temperature = Temperature::new(fields.number("temperature"))?;
+    let top_k = TopK::from_f64(fields.number("top_k"))?;
+    let top_p = TopP::new(fields.number("top_p"))?;
+    let given = fields.has("processors");
+    let processors = if given { read_processors(fields.objects("processors"))? } else { Processors::default() };
     Ok(RunSettings { settings: Settings::from_parts(temperature, top_k, top_p), processors })
 }
 
@@ -267,26 +284,19 @@ impl GeneratorState {
     ///
     /// # Errors
     /// Every refusal of [`StateError`].
-    pub fn from_object(mut object: Object) -> Result<Self, StateError> {
-        // Names first: of another contract's state the fields say nothing.
-        let contract = object.string("contract")?;
-        if contract != CONTRACT {
-            return Err(StateError::Contract(contract));
-        }
-        let format = object.integer("format")?;
-        if format != u64::from(STATE_FORMAT) {
-            return Err(StateError::Format(format));
-        }
-        let seed = take_seed(&mut object)?;
-        let step = object.integer("step")?;
-        let prompt = object.tokens("prompt")?;
-        let tokens = object.tokens("tokens")?;
-        let RunSettings { settings, processors } = take_settings(&mut object)?;
-        object.finish()?;
-        if step != tokens.len() as u64 {
-            return Err(StateError::StepMismatch { step, tokens: tokens.len() as u64 });
-        }
-        Ok(Self { seed, prompt, tokens, settings, processors })
+    pub fn from_object(object: Object) -> Result<Self, StateError> {
+        object.read(|it| {
+            take_contract(it, CONTRACT)?;
+            let seed = take_seed(it)?;
+            let step = it.integer("step");
+            let (prompt, tokens) = (it.tokens("prompt"), it.tokens("tokens"));
+            let RunSettings { settings, processors } = take_settings(it)?;
+            let state = Self { seed, prompt, tokens, settings, processors };
+            if step == state.step() {
+                return Ok(state);
+            }
+            Err(StateError::StepMismatch { step, tokens: state.step() })
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 //! of each step were seen to leave.
 
 use super::divergence::{Comparison, Difference, Evidence, Missing, Outcome, Side, What, index_detail, paragraph};
-use super::json::{FieldError, Object};
+use super::json::{FieldError, Fields, Object};
 use super::trace::{Candidate, Stage, Trace};
 use super::version::CONTRACT;
 use crate::core::text::Quoted;
@@ -11,51 +11,52 @@ use crate::core::text::Quoted;
 ///
 /// # Errors
 /// A missing, unknown or mistyped field.
-pub fn read_traces(mut file: Object) -> Result<Vec<Trace>, FieldError> {
-    let traces = file.objects("traces")?;
-    file.finish()?;
-    traces.into_iter().map(read_trace).collect()
+pub fn read_traces(file: Object) -> Result<Vec<Trace>, FieldError> {
+    file.read(|it| it.objects("traces").into_iter().map(read_trace).collect())
 }
 
-fn read_trace(mut object: Object) -> Result<Trace, FieldError> {
-    let contract = object.string("contract")?;
-    if contract != CONTRACT {
-        let found = Quoted(&contract).to_string();
-        return Err(FieldError::Type { path: "contract".into(), expected: "the name of the contract", found });
-    }
-    let trace = Trace {
-        contract: CONTRACT,
-        step: object.integer("step")?,
-        stages: object.objects("stages")?.into_iter().map(read_stage).collect::<Result<_, _>>()?,
-        draw: object.number_or_null("draw")?,
-        token: object.count_or_null("token")?,
-        probability: object.number_or_null("probability")?,
-    };
-    object.finish()?;
-    Ok(trace)
+fn read_trace(object: Object) -> Result<Trace, FieldError> {
+    object.read(|it| {
+        let contract = it.string("contract");
+        if contract != CONTRACT {
+            let found = Quoted(&contract).to_string();
+            return Err(FieldError::Type { path: "contract".into(), expected: "the name of the contract", found });
+        }
+        Ok(Trace {
+            contract: CONTRACT,
+            step: it.integer("step"),
+            stages: it.objects("stages").into_iter().map(read_stage).collect::<Result<_, _>>()?,
+            draw: it.number_or_null("draw"),
+            token: it.count_or_null("token"),
+            probability: it.number_or_null("probability"),
+        })
+    })
 }
 
-fn read_stage(mut object: Object) -> Result<Stage, FieldError> {
-    let stage = Stage {
-        stage: object.string("stage")?.into(),
-        candidates: object.integer("candidates")?,
-        removed: object.integer("removed")?,
-        top: object.objects("top")?.into_iter().map(read_candidate).collect::<Result<_, _>>()?,
-        draw: if object.has("draw") { Some(object.number("draw")?) } else { None },
-    };
-    object.finish()?;
-    Ok(stage)
+fn read_stage(object: Object) -> Result<Stage, FieldError> {
+    object.read(|it| {
+        Ok(Stage {
+            stage: it.string("stage").into(),
+            candidates: it.integer("candidates"),
+            removed: it.integer("removed"),
+            top: it.objects("top").into_iter().map(read_candidate).collect::<Result<_, _>>()?,
+            draw: number_if_given(it, "draw"),
+        })
+    })
 }
 
-fn read_candidate(mut object: Object) -> Result<Candidate, FieldError> {
-    let number = |object: &mut Object, name| if object.has(name) { object.number(name).map(Some) } else { Ok(None) };
-    let candidate = Candidate {
-        id: if object.has("id") { Some(object.count("id")?) } else { None },
-        logit: number(&mut object, "logit")?,
-        probability: number(&mut object, "probability")?,
-    };
-    object.finish()?;
-    Ok(candidate)
+fn read_candidate(object: Object) -> Result<Candidate, FieldError> {
+    object.read(|it| {
+        Ok(Candidate {
+            id: it.has("id").then(|| it.count("id")),
+            logit: number_if_given(it, "logit"),
+            probability: number_if_given(it, "probability"),
+        })
+    })
+}
+
+fn number_if_given(it: &mut Fields, name: &str) -> Option<f64> {
+    it.has(name).then(|| it.number(name))
 }
 
 /// Compares two runs by their traces, one a step from the same step on, and finds where they first part. Of each step, in

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::frame::Frame;
@@ -45,8 +46,7 @@ pub struct Divergence {
 }
 
 /// What differs, and how.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Why {
     /// The run started from other token ids.
     Prompt {
@@ -121,26 +121,39 @@ impl fmt::Display for Divergence {
     }
 }
 
+/// With the fields of `why` beside its own.
 impl Serialize for Divergence {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Wire<'a> {
-            step: u64,
-            expected_token: Option<u32>,
-            claimed_token: Option<u32>,
-            message: String,
-            #[serde(flatten)]
-            why: &'a Why,
+        let mut fields = serializer.serialize_struct("Divergence", 8)?;
+        fields.serialize_field("step", &self.step)?;
+        fields.serialize_field("expected_token", &self.expected_token)?;
+        fields.serialize_field("claimed_token", &self.claimed_token)?;
+        fields.serialize_field("message", &self.to_string())?;
+        let why = match &self.why {
+            Why::Prompt { .. } => "prompt",
+            Why::Settings { .. } => "settings",
+            Why::Draw { .. } => "draw",
+            Why::Logits { .. } => "logits",
+            Why::Token => "token",
+        };
+        fields.serialize_field("why", why)?;
+        if let Why::Prompt { index, .. } = &self.why {
+            fields.serialize_field("index", index)?;
         }
-        Wire {
-            step: self.step,
-            expected_token: self.expected_token,
-            claimed_token: self.claimed_token,
-            message: self.to_string(),
-            why: &self.why,
+        match &self.why {
+            Why::Prompt { expected, claimed, .. } => both(&mut fields, expected, claimed)?,
+            Why::Settings { expected, claimed } => both(&mut fields, expected, claimed)?,
+            Why::Draw { expected, claimed } => both(&mut fields, expected, claimed)?,
+            Why::Logits { expected, claimed } => both(&mut fields, expected, claimed)?,
+            Why::Token => {}
         }
-        .serialize(serializer)
+        fields.end()
     }
+}
+
+fn both<S: SerializeStruct, T: Serialize>(fields: &mut S, expected: &T, claimed: &T) -> Result<(), S::Error> {
+    fields.serialize_field("expected", expected)?;
+    fields.serialize_field("claimed", claimed)
 }
 
 /// Recomputes a claim from a record. A claim may cover fewer steps than the record; [`Verdict::Match`] says how many.

@@ -75,27 +75,36 @@ fn too_long(length: f64) -> JsValue {
     )
 }
 
+/// The typed array itself, or a copy by the language's own constructor, without any property somebody could have put there;
+/// `kin` is an array of its kind.
+fn plain(array: &JsValue, kin: &Object) -> Result<JsValue, JsValue> {
+    if Object::get_prototype_of(kin) == Object::get_prototype_of(array)
+        && Reflect::get_own_property_descriptor(array.unchecked_ref::<Object>(), &"length".into())?.is_undefined()
+    {
+        return Ok(array.clone());
+    }
+    let constructor = Reflect::get(kin, &"constructor".into())?;
+    Reflect::construct(constructor.unchecked_ref::<Function>(), &Array::of1(array))
+}
+
+/// Refuses what there is no memory for, because what copies an array would abort.
+fn room(length: u32, size: usize) -> Result<(), JsValue> {
+    if length > MAX_LENGTH {
+        return Err(too_long(f64::from(length)));
+    }
+    let mut bytes: Vec<u8> = Vec::new();
+    let reserved = bytes.try_reserve_exact(length as usize * size);
+    // Memory that is not looked at need not be asked for.
+    std::hint::black_box(&bytes);
+    reserved.map_err(|_| sampler_error("out_of_memory", &format!("there is no memory for {length} numbers")))
+}
+
 macro_rules! copies {
     ($($name:ident $array:ident $number:ty;)*) => {$(
         /// The numbers of a typed array of this kind.
         pub fn $name(value: &JsValue) -> Result<Vec<$number>, JsValue> {
-            let plain = Object::get_prototype_of(&$array::new_with_length(0)) == Object::get_prototype_of(value)
-                && Reflect::get_own_property_descriptor(value.unchecked_ref::<Object>(), &"length".into())?.is_undefined();
-            // A copy by the language's own constructor has no property anybody could have put there.
-            let array: $array = if plain {
-                value.clone().unchecked_into()
-            } else {
-                let constructor = Reflect::get(&$array::new_with_length(0), &"constructor".into())?;
-                Reflect::construct(constructor.unchecked_ref::<Function>(), &Array::of1(value))?.unchecked_into()
-            };
-            let length = array.length();
-            if length > MAX_LENGTH {
-                return Err(too_long(f64::from(length)));
-            }
-            // Memory there is for this will be there for the copy, which is made without filling it first.
-            if Vec::<$number>::new().try_reserve_exact(length as usize).is_err() {
-                return Err(sampler_error("out_of_memory", &format!("there is no memory for {length} numbers")));
-            }
+            let array: $array = plain(value, &$array::new_with_length(0))?.unchecked_into();
+            room(array.length(), size_of::<$number>())?;
             Ok(array.to_vec())
         }
     )*};

@@ -6,7 +6,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
 use super::foreign::{each, f32s, f64s, is_array, kind, length, u8s, u32s};
 use super::lent::{lent, with_lent};
-use crate::contract::json::{self, Scalar};
+use crate::contract::json::{self, FieldError, Scalar};
 use crate::contract::processors::read_processors;
 use crate::contract::state::RunSettings;
 use crate::contract::state::parse_seed;
@@ -297,10 +297,8 @@ pub fn flag(of: &str, name: &str, options: &JsValue) -> Result<bool, JsValue> {
     if options.is_undefined() {
         return Ok(false);
     }
-    let mut options = object(of, options)?;
-    let flag = options.has(name) && options.flag(name).map_err(refuse)?;
-    options.finish().map_err(refuse)?;
-    Ok(flag)
+    let flag = object(of, options)?.read(|it| Ok::<_, FieldError>(it.has(name) && it.flag(name)));
+    flag.map_err(refuse)
 }
 
 /// How deep what this package reads nests: a claim, its state, the state's settings, their processors, one of them, its

@@ -107,10 +107,12 @@ pub fn processors() -> usize {
     assert!(!cases.is_empty());
     for case in cases {
         let name = &case["name"];
-        let mut object = json::Object::parse(&case.to_string()).expect("an object");
-        let list: Processors = read_processors(object.objects("processors").expect("a list")).expect("valid");
+        let list = serde_json::json!({"processors": case["processors"]}).to_string();
+        let list = json::Object::parse(&list).expect("an object").read(|it| read_processors(it.objects("processors")));
+        let list: Processors = list.expect("valid");
         assert_eq!(serde_json::to_value(&list).expect("JSON"), case["processors"], "{name}: written as read");
-        let [prompt, tokens] = ["prompt", "tokens"].map(|name| object.tokens(name).expect("a list"));
+        let [prompt, tokens] = ["prompt", "tokens"]
+            .map(|name| serde_json::from_value::<Vec<u32>>(case[name].clone()).expect("a list of ids"));
         let position = Position { prompt: &prompt, tokens: &tokens, seed: integer(&case["seed"]) };
         let mut row = floats(&case["logits"]);
         let applied = list.apply(&mut row, &position, |_, _| ());

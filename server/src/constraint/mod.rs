@@ -13,7 +13,7 @@ mod grammar;
 use axum::http::StatusCode;
 use quillmate_sampler::Refusal;
 use quillmate_sampler::constraint::{Constraint, ConstraintError};
-use quillmate_sampler::json::{Field, FieldError, Object, Scalar};
+use quillmate_sampler::json::{Field, FieldError, Fields, Scalar};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -100,19 +100,19 @@ impl From<Unusable> for ApiError {
 
 impl Kept {
     /// Takes the field `constraint` of a request, if it is there: an object with one of `json_schema`, `lark`, `regex`.
-    pub fn take(body: &mut Object, limits: &Limits) -> Result<Option<Self>, ApiError> {
+    pub fn take(body: &mut Fields, limits: &Limits) -> Result<Option<Self>, ApiError> {
         if !body.has("constraint") {
             return Ok(None);
         }
-        let mut object = body.object("constraint")?;
-        let source = if object.has("lark") {
-            Source::Lark(object.string("lark")?)
-        } else if object.has("regex") {
-            Source::Regex(object.string("regex")?)
-        } else {
-            Source::JsonSchema(value(Field::Object(object.object("json_schema")?), "constraint.json_schema")?)
-        };
-        object.finish()?;
+        let source = body.object("constraint").read(|it| {
+            Ok::<_, ApiError>(if it.has("lark") {
+                Source::Lark(it.string("lark"))
+            } else if it.has("regex") {
+                Source::Regex(it.string("regex"))
+            } else {
+                Source::JsonSchema(value(Field::Object(it.object("json_schema")), "constraint.json_schema")?)
+            })
+        })?;
         let kept = Self { engine: ENGINE.into(), source };
         let bytes = kept.to_json().len() as u64;
         over("constraint_too_long", "bytes of constraint", bytes, limits.constraint_bytes.into())?;
@@ -208,6 +208,8 @@ fn value(field: Field, path: &str) -> Result<Value, FieldError> {
 
 #[cfg(test)]
 mod tests {
+    use quillmate_sampler::json::Object;
+
     use super::*;
 
     fn taken(text: &str) -> Result<Kept, String> {

@@ -1,7 +1,6 @@
 //! The calls of API.md, one by one.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64ct::{Base64, Encoding as _};
 use quillmate_sampler::divergence::Outcome;
 use quillmate_sampler::{Claim, Frame, Record, RecordFile, Verdict, first_divergence, verify};
 use quillmate_server::model::TokenTable;
@@ -54,7 +53,7 @@ fn a_run_from_its_beginning_to_its_verdict() {
     assert_eq!(verdict, (200, json!({"verdict": "match", "steps": frames.len()})));
 
     let record = server.get(&format!("/api/runs/{id}/record")).1;
-    let encoded: Vec<String> = frames.iter().map(|frame| BASE64.encode(frame)).collect();
+    let encoded: Vec<String> = frames.iter().map(|frame| Base64::encode_string(frame)).collect();
     assert_eq!(record["record"], 2);
     assert_eq!(record["frames"], json!(encoded));
     assert_eq!(record["tokens"], run["tokens"]);
