@@ -43,10 +43,12 @@ use std::fmt;
 
 use half::{bf16, f16};
 use quillmate_kernels::checksum::crc32;
+use quillmate_kernels::rows::from_bytes;
 
 use super::version::FRAME_FORMAT;
 use crate::core::distribution::best_of;
 use crate::core::error::{LogitsError, Refusal, SampleError};
+use crate::core::fast::check;
 use crate::core::logits::Row;
 use crate::core::processors::Processors;
 use crate::core::settings::Settings;
@@ -107,7 +109,7 @@ impl Dtype {
 
     fn read(self, bytes: &[u8]) -> Vec<f32> {
         match self {
-            Self::F32 => bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect(),
+            Self::F32 => from_bytes(bytes),
             Self::Bf16 => bytes.as_chunks().0.iter().map(|logit| bf16::from_le_bytes(*logit).to_f32()).collect(),
             Self::F16 => bytes.as_chunks().0.iter().map(|logit| f16::from_le_bytes(*logit).to_f32()).collect(),
         }
@@ -270,7 +272,7 @@ impl Frame {
     /// # Errors
     /// Every refusal of the logits, and `frame_vocabulary_too_large`.
     pub fn dense(step: u64, logits: &[f32]) -> Result<Self, FrameError> {
-        Row::new(logits)?;
+        check(logits)?;
         Self::build(step, logits.len() as u32, None, logits.to_vec(), 0)
     }
 
@@ -493,8 +495,9 @@ impl Frame {
             return Err(FrameError::Malformed("the logits do not fill the frame"));
         }
         let logits = dtype.read(reader.0);
-        let allowed = Row::new(&logits)?.allowed();
-        if layout == 1 && allowed != count {
+        if ids.is_none() {
+            check(&logits)?;
+        } else if Row::new(&logits)?.allowed() != count {
             return Err(FrameError::Malformed("a sparse frame with a banned token"));
         }
         Ok(Self { step, vocabulary, dtype, ids, logits, max_top_k, checksum })

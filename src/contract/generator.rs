@@ -5,7 +5,8 @@ use std::fmt;
 use super::frame::{Frame, FrameError};
 use super::state::GeneratorState;
 use crate::core::error::{Refusal, SampleError};
-use crate::core::logits::{Logit, Row};
+use crate::core::fast::check;
+use crate::core::logits::Logit;
 use crate::core::processors::{Position, Processors};
 use crate::core::sample::sample;
 use crate::core::settings::Settings;
@@ -107,7 +108,7 @@ impl Run {
         if self.processors().is_empty() {
             return Ok(None);
         }
-        Row::new(logits)?;
+        check(logits)?;
         let mut row: Vec<f64> = logits.iter().map(|logit| logit.widen()).collect();
         self.processors().apply(&mut row, &self.place(), |_, _| ())?;
         Ok(Some(row))

@@ -6,7 +6,8 @@
 use std::fmt;
 
 use super::error::{LogitsError, Refusal};
-use super::logits::{Logit, Row};
+use super::fast::check;
+use super::logits::Logit;
 
 /// A set of token ids below V, as one bit each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +169,7 @@ pub fn constrain<L: Logit>(
     constraint: &mut (impl Constraint + ?Sized),
     tokens: &[u32],
 ) -> Result<Vec<L>, ConstraintError> {
-    Row::new(logits)?;
+    check(logits)?;
     let allowed = constraint.allowed(tokens)?;
     if allowed.vocabulary() as usize != logits.len() {
         return Err(ConstraintError::Vocabulary {

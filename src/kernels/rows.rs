@@ -121,6 +121,12 @@ kernels! {
     fn weigh / weigh_avx2(logits: &[f64], weighing: Weighing, weights: &mut Vec<f64>);
 }
 
+/// The logits in these bytes, four for each, little-endian.
+#[must_use]
+pub fn from_bytes(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect()
+}
+
 /// A block of the row as f64, filled up with banned tokens.
 #[must_use]
 pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {

@@ -1,5 +1,6 @@
 //! The class `Frame`.
 
+use js_sys::Float32Array;
 use wasm_bindgen::prelude::*;
 
 use super::error::refuse;
@@ -113,8 +114,8 @@ impl Frame {
 
     /// `logits(settings)`.
     #[wasm_bindgen(skip_typescript)]
-    pub fn logits(&self, settings: &JsValue) -> Result<Vec<f32>, JsValue> {
+    pub fn logits(&self, settings: &JsValue) -> Result<Float32Array, JsValue> {
         let RunSettings { settings, processors } = read::run_settings(settings)?;
-        self.0.logits_for_run(&settings, &processors).map(Into::into).map_err(refuse)
+        self.0.logits_for_run(&settings, &processors).map(|row| Float32Array::from(&*row)).map_err(refuse)
     }
 }

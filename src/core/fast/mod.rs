@@ -41,7 +41,7 @@ use quillmate_kernels::rows::{BLOCK, Precision, Weighing, widened};
 use std::cell::Cell;
 
 use super::distribution::{among, best, distribution, highest_but};
-use super::error::SampleError;
+use super::error::{LogitsError, SampleError};
 use super::logits::{Logit, Numbers, Row};
 use super::settings::Settings;
 use nucleus::{Cut, narrow};
@@ -107,6 +107,17 @@ pub fn sample_by<L: Logit>(
     }
     let token = if settings.is_greedy() { Row::new(logits)?.best() } else { distribution(logits, settings)?.walk(u) };
     Ok((token, Decided::Contract))
+}
+
+/// What [`Row::new`] checks, in vectors as long as nothing is wrong.
+///
+/// # Errors
+/// Those of `Row::new`.
+pub(crate) fn check<L: Logit>(logits: &[L]) -> Result<(), LogitsError> {
+    let mut scratch = SCRATCH.take();
+    let sound = scratch.scan(Vectors::best(), L::numbers(logits)).is_some();
+    SCRATCH.set(scratch);
+    if sound { Ok(()) } else { Row::new(logits).map(drop) }
 }
 
 thread_local! {
@@ -197,9 +208,8 @@ impl Scratch {
     /// The token and who decided; `None` where the contract must, and for a row that it refuses.
     fn decide(&mut self, vectors: Vectors, row: Numbers, settings: &Settings, u: f64) -> Option<(u32, Decided)> {
         let length = row.len();
-        u32::try_from(length).ok()?;
         // Where there is none, the contract's steps find out what is wrong with the row.
-        let highest = vectors.scan(row, &mut self.maxima)?;
+        let highest = self.scan(vectors, row)?;
         if settings.is_greedy() {
             return self.first(row, highest).map(|token| (token, Decided::Compared));
         }
@@ -227,6 +237,12 @@ impl Scratch {
             }
         }
         None
+    }
+
+    /// The highest logit, if the row is as it must be; `None` also where only a closer look can tell.
+    fn scan(&mut self, vectors: Vectors, row: Numbers) -> Option<f64> {
+        u32::try_from(row.len()).ok()?;
+        vectors.scan(row, &mut self.maxima)
     }
 
     /// The lowest id with the highest logit.
