@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use differential::row;
 use quillmate_sampler::core::fast::{Decided, Path, sample_by};
-use quillmate_sampler::{Settings, sample, uniform};
+use quillmate_sampler::{Filter, Frame, Penalty, Processor, Processors, Run, Settings, Window, Xtc, sample, uniform};
 
 /// The system's allocator, counting the bytes each thread asks for.
 struct Counting;
@@ -69,4 +69,36 @@ fn nothing_grows_with_the_vocabulary_after_the_first_token() {
     let row = row("flat", 1, vocabulary);
     let contract = asked(|| assert!(sample_by(Path::Contract, &row, &Settings::default(), 0.5).is_ok()));
     assert!(contract >= 12 * vocabulary, "{contract}");
+}
+
+/// Nor with these processors: what is asked for grows with the history alone.
+#[test]
+fn nothing_grows_with_the_vocabulary_in_a_run_with_processors() {
+    let vocabulary = 128_256;
+    let penalty = Penalty { penalty: 1.1, window: Window::default(), exempt: Vec::new() };
+    let filter = |value| Filter { value, min_keep: 2 };
+    let before = Processor::RepetitionPenalty(penalty);
+    for filter in [
+        Processor::Temperature(0.8),
+        Processor::TopK(50),
+        Processor::MinP(filter(0.05)),
+        Processor::TopNSigma(filter(1.0)),
+        Processor::Epsilon(filter(0.001)),
+        Processor::Eta(filter(0.001)),
+        Processor::Xtc(Xtc { probability: 1.0, threshold: 0.1, exempt: Vec::new() }),
+    ] {
+        let name = filter.name();
+        let processors = Processors::new(vec![before.clone(), filter]).expect("valid");
+        let settings = Settings::new(0.8, 0, 0.9).expect("valid");
+        let mut run = Run::with_processors(vec![3, 4], 1, settings, processors);
+        let frame = |step| Frame::dense(step, &row("peaky", step, vocabulary)).expect("good");
+        let frames: Vec<Frame> = (0..20).map(frame).collect();
+        assert!(run.step_with_frame(&frames[0]).is_ok());
+        let later = asked(|| {
+            for frame in &frames[1..] {
+                assert!(run.step_with_frame(frame).is_ok());
+            }
+        });
+        assert!(later < 19 * 32_768, "{name}: {later} bytes for 19 tokens");
+    }
 }

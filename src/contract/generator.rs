@@ -1,5 +1,6 @@
 //! A run, and a generator that asks a model for the logits of each step.
 
+use std::cell::Cell;
 use std::fmt;
 
 use super::frame::{Frame, FrameError};
@@ -11,6 +12,11 @@ use crate::core::processors::{Position, Processors};
 use crate::core::sample::sample;
 use crate::core::settings::Settings;
 use crate::core::splitmix::{streams, uniform};
+
+thread_local! {
+    /// The row that processors change, kept from one token to the next: 8 bytes a logit.
+    static ROW: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
+}
 
 /// A run of tokens, fed with logits from outside. At step n it has emitted n tokens, and its next token uses
 /// `uniform(seed, n, 0)`; nothing but its state and the logits influences it.
@@ -97,10 +103,14 @@ impl Run {
     /// # Errors
     /// Every refusal of the logits and of the processors.
     pub fn decide<L: Logit>(&self, logits: &[L]) -> Result<u32, SampleError> {
-        match self.process(logits)? {
-            Some(row) => sample(&row, self.settings(), self.uniform()),
-            None => sample(logits, self.settings(), self.uniform()),
+        if self.processors().is_empty() {
+            return sample(logits, self.settings(), self.uniform());
         }
+        // Taken out while in use: a call from within finds an empty one.
+        let mut row = ROW.take();
+        let token = self.process_into(logits, &mut row).and_then(|()| sample(&row, self.settings(), self.uniform()));
+        ROW.set(row);
+        token
     }
 
     /// The row as the processors leave it; `None` where there are none and it stays as it is.
@@ -108,10 +118,17 @@ impl Run {
         if self.processors().is_empty() {
             return Ok(None);
         }
-        check(logits)?;
-        let mut row: Vec<f64> = logits.iter().map(|logit| logit.widen()).collect();
-        self.processors().apply(&mut row, &self.place(), |_, _| ())?;
+        let mut row = Vec::new();
+        self.process_into(logits, &mut row)?;
         Ok(Some(row))
+    }
+
+    fn process_into<L: Logit>(&self, logits: &[L], row: &mut Vec<f64>) -> Result<(), SampleError> {
+        check(logits)?;
+        row.clear();
+        row.extend(logits.iter().map(|logit| logit.widen()));
+        self.processors().apply(row, &self.place(), |_, _| ())?;
+        Ok(())
     }
 
     /// Where the run stands, for its processors.

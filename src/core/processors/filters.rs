@@ -1,5 +1,7 @@
 //! Processors that keep a part of the row, by rank, probability or distance.
 
+use std::cell::Cell;
+
 use super::{Filter, Position, Problem, Xtc};
 use crate::core::distribution::{best_of, nucleus};
 use crate::core::exp::exp;
@@ -8,6 +10,7 @@ use crate::core::logits::Row;
 use crate::core::splitmix::{streams, uniform};
 
 /// The allowed tokens, ids ascending, with logits and probabilities at temperature 1.
+#[derive(Default)]
 struct Softmax {
     ids: Vec<u32>,
     logits: Vec<f64>,
@@ -17,46 +20,93 @@ struct Softmax {
     sum: f64,
 }
 
+thread_local! {
+    /// Kept from one token to the next, for runs whose processors look at probabilities: 20 bytes for each token that was ever
+    /// allowed at once.
+    static SOFTMAX: Cell<Softmax> = Cell::default();
+}
+
 impl Softmax {
-    fn of(row: &[f64]) -> Self {
-        let (ids, logits): (Vec<u32>, Vec<f64>) = allowed(row).unzip();
-        let mut highest = f64::NEG_INFINITY;
-        for &logit in &logits {
-            if logit > highest {
-                highest = logit;
-            }
+    /// Calls `with` with the row and its softmax.
+    fn of<T>(row: &mut [f64], with: impl FnOnce(&mut [f64], &Self) -> T) -> T {
+        // Taken out while in use, as the fast path's memory is.
+        let mut softmax = SOFTMAX.take();
+        softmax.fill(row);
+        let result = with(row, &softmax);
+        SOFTMAX.set(softmax);
+        result
+    }
+
+    fn fill(&mut self, row: &[f64]) {
+        let Self { ids, logits, probabilities, highest, sum } = self;
+        ids.clear();
+        logits.clear();
+        for (id, logit) in allowed(row) {
+            ids.push(id);
+            logits.push(logit);
         }
-        let mut probabilities = Vec::with_capacity(logits.len());
-        let mut sum = 0.0;
-        for logit in &logits {
-            let weight = exp(logit - highest);
+        *highest = highest_of(logits);
+        *sum = 0.0;
+        probabilities.clear();
+        for logit in logits {
+            let weight = exp(*logit - *highest);
             probabilities.push(weight);
-            sum += weight;
+            *sum += weight;
         }
-        for probability in &mut probabilities {
-            *probability /= sum;
+        for probability in probabilities {
+            *probability /= *sum;
         }
-        Self { ids, logits, probabilities, highest, sum }
     }
 
     /// g_i: the logarithm of each probability.
-    fn log_probabilities(&self) -> Vec<f64> {
+    fn log_probabilities(&self) -> impl Iterator<Item = f64> {
         let ln_sum = ln(self.sum);
-        self.logits.iter().map(|logit| (logit - self.highest) - ln_sum).collect()
+        self.logits.iter().map(move |logit| (logit - self.highest) - ln_sum)
     }
-}
 
-/// H of probabilities and their logarithms.
-fn entropy(probabilities: &[f64], logarithms: &[f64]) -> f64 {
-    let mut entropy = 0.0;
-    for (p, g) in probabilities.iter().zip(logarithms) {
-        entropy += -(p * g);
+    /// H.
+    fn entropy(&self) -> f64 {
+        let mut entropy = 0.0;
+        for (p, g) in self.probabilities.iter().zip(self.log_probabilities()) {
+            entropy += -(p * g);
+        }
+        entropy
     }
-    entropy
+
+    /// The lowest logit whose probability is at least this; ∞ where there is none. Higher logits have no lower probability:
+    /// the correctly rounded exp and the division are monotone.
+    fn least_logit(&self, probability: f64) -> f64 {
+        let likely = self.logits.iter().zip(&self.probabilities).filter(|(_, p)| **p >= probability);
+        lowest_of(likely.map(|(logit, _)| *logit))
+    }
 }
 
 fn allowed(row: &[f64]) -> impl Iterator<Item = (u32, f64)> {
     (0..).zip(row).map(|(id, logit)| (id, *logit)).filter(|&(_, logit)| logit != f64::NEG_INFINITY)
+}
+
+/// −∞ where there is none.
+fn highest_of(logits: &[f64]) -> f64 {
+    logits.iter().fold(f64::NEG_INFINITY, |highest, &logit| if logit > highest { logit } else { highest })
+}
+
+/// ∞ where there is none.
+fn lowest_of(logits: impl Iterator<Item = f64>) -> f64 {
+    logits.fold(f64::INFINITY, |lowest, logit| if logit < lowest { logit } else { lowest })
+}
+
+/// Bans all tokens but those with this logit or a higher one and the first `min_keep` by (logit high first, id low first).
+fn keep_from(row: &mut [f64], least: f64, min_keep: u32) {
+    let kept = row.iter().filter(|logit| **logit >= least).count();
+    // Where there are that many, the first ones are among them.
+    let best = if kept < min_keep as usize { best(row, min_keep) } else { Vec::new() };
+    let mut best = best.into_iter().peekable();
+    for (id, logit) in (0..).zip(row) {
+        let is_best = best.next_if_eq(&id).is_some();
+        if !is_best && *logit < least {
+            *logit = f64::NEG_INFINITY;
+        }
+    }
 }
 
 /// Bans all tokens but these (ids ascending) and the first `min_keep` by (logit high first, id low first).
@@ -78,34 +128,25 @@ fn best(row: &[f64], k: u32) -> Vec<u32> {
     Row::new(row).map_or_else(|_| Vec::new(), |row| best_of(&row, k))
 }
 
-/// The ids whose number passes a test.
-fn passing<'a>(ids: &'a [u32], numbers: &'a [f64], test: impl Fn(f64) -> bool + 'a) -> impl Iterator<Item = u32> + 'a {
-    ids.iter().zip(numbers).filter(move |(_, number)| test(**number)).map(|(id, _)| *id)
-}
-
 pub(super) fn top_k(row: &mut [f64], k: u32) {
-    keep(row, [], k);
+    keep_from(row, f64::INFINITY, k);
 }
 
 pub(super) fn top_p(row: &mut [f64], it: &Filter) {
     if it.value < 1.0 {
-        let softmax = Softmax::of(row);
-        let kept = nucleus(&softmax.probabilities, it.value);
-        keep(row, kept.into_iter().map(|at| softmax.ids[at as usize]), it.min_keep);
+        Softmax::of(row, |row, softmax| {
+            let kept = nucleus(&softmax.probabilities, it.value);
+            keep(row, kept.into_iter().map(|at| softmax.ids[at as usize]), it.min_keep);
+        });
     }
 }
 
 /// w_i ≥ p is compared through the logits: the correctly rounded exp is monotone.
 pub(super) fn min_p(row: &mut [f64], it: &Filter) {
-    let (ids, logits): (Vec<u32>, Vec<f64>) = allowed(row).unzip();
-    let mut highest = f64::NEG_INFINITY;
-    for &logit in &logits {
-        if logit > highest {
-            highest = logit;
-        }
-    }
+    let highest = highest_of(row);
     let least = least_argument(it.value);
-    keep(row, passing(&ids, &logits, |logit| logit - highest >= least), it.min_keep);
+    let likely = allowed(row).map(|(_, logit)| logit).filter(|logit| logit - highest >= least);
+    keep_from(row, lowest_of(likely), it.min_keep);
 }
 
 /// The least x ≤ 0 with exp(x) ≥ p, for 0 ≤ p ≤ 1; −∞ for 0.
@@ -127,58 +168,54 @@ fn least_argument(p: f64) -> f64 {
 }
 
 pub(super) fn typical(row: &mut [f64], it: &Filter) {
-    let softmax = Softmax::of(row);
-    let logarithms = softmax.log_probabilities();
-    let entropy = entropy(&softmax.probabilities, &logarithms);
-    // Bits of non-negative doubles are ordered as the doubles are.
-    let distances = logarithms.iter().map(|g| (-g - entropy).abs().to_bits());
-    let mut order: Vec<(u64, u32)> = distances.zip(0..).collect();
-    order.sort_unstable();
-    let mut sum = 0.0;
-    let mut kept = 0;
-    for (_, at) in &order {
-        kept += 1;
-        sum += softmax.probabilities[*at as usize];
-        if sum >= it.value {
-            break;
+    Softmax::of(row, |row, softmax| {
+        let entropy = softmax.entropy();
+        // Bits of non-negative doubles are ordered as the doubles are.
+        let distances = softmax.log_probabilities().map(|g| (-g - entropy).abs().to_bits());
+        let mut order: Vec<(u64, u32)> = distances.zip(0..).collect();
+        order.sort_unstable();
+        let mut sum = 0.0;
+        let mut kept = 0;
+        for (_, at) in &order {
+            kept += 1;
+            sum += softmax.probabilities[*at as usize];
+            if sum >= it.value {
+                break;
+            }
         }
-    }
-    keep(row, order[..kept].iter().map(|(_, at)| softmax.ids[*at as usize]), it.min_keep);
+        keep(row, order[..kept].iter().map(|(_, at)| softmax.ids[*at as usize]), it.min_keep);
+    });
 }
 
 pub(super) fn epsilon(row: &mut [f64], it: &Filter) {
-    let softmax = Softmax::of(row);
-    keep(row, passing(&softmax.ids, &softmax.probabilities, |p| p >= it.value), it.min_keep);
+    Softmax::of(row, |row, softmax| keep_from(row, softmax.least_logit(it.value), it.min_keep));
 }
 
 pub(super) fn eta(row: &mut [f64], it: &Filter) {
-    let softmax = Softmax::of(row);
-    let entropy = entropy(&softmax.probabilities, &softmax.log_probabilities());
-    let scaled = it.value.sqrt() * exp(-entropy);
-    let eta = if scaled < it.value { scaled } else { it.value };
-    keep(row, passing(&softmax.ids, &softmax.probabilities, |p| p >= eta), it.min_keep);
+    Softmax::of(row, |row, softmax| {
+        let scaled = it.value.sqrt() * exp(-softmax.entropy());
+        let eta = if scaled < it.value { scaled } else { it.value };
+        keep_from(row, softmax.least_logit(eta), it.min_keep);
+    });
 }
 
 pub(super) fn top_n_sigma(row: &mut [f64], it: &Filter) -> Result<(), Problem> {
-    let (ids, logits): (Vec<u32>, Vec<f64>) = allowed(row).unzip();
-    let count = logits.len() as f64;
-    let (mut sum, mut highest) = (0.0, f64::NEG_INFINITY);
-    for &logit in &logits {
+    let logits = || allowed(row).map(|(_, logit)| logit);
+    let (mut count, mut sum) = (0.0, 0.0);
+    for logit in logits() {
+        count += 1.0;
         sum += logit;
-        if logit > highest {
-            highest = logit;
-        }
     }
     let mean = sum / count;
     let mut squares = 0.0;
-    for logit in &logits {
+    for logit in logits() {
         squares += (logit - mean) * (logit - mean);
     }
-    let least = highest - it.value * (squares / count).sqrt();
+    let least = highest_of(row) - it.value * (squares / count).sqrt();
     if !least.is_finite() {
         return Err(Problem::Overflow(None));
     }
-    keep(row, passing(&ids, &logits, |logit| logit >= least), it.min_keep);
+    keep_from(row, least, it.min_keep);
     Ok(())
 }
 
@@ -189,17 +226,13 @@ pub(super) fn xtc_uniform(position: &Position) -> f64 {
 
 /// Leaves out the top choices.
 pub(super) fn xtc(row: &mut [f64], it: &Xtc) {
-    let softmax = Softmax::of(row);
-    let top = |p: f64| p >= it.threshold;
-    let mut least = f64::INFINITY;
-    for &p in &softmax.probabilities {
-        if top(p) && p < least {
-            least = p;
+    Softmax::of(row, |row, softmax| {
+        let top = || softmax.ids.iter().zip(&softmax.probabilities).filter(|(_, p)| **p >= it.threshold);
+        let least = lowest_of(top().map(|(_, p)| *p));
+        for (id, p) in top() {
+            if *p > least && !it.exempt.contains(id) {
+                row[*id as usize] = f64::NEG_INFINITY;
+            }
         }
-    }
-    for id in passing(&softmax.ids, &softmax.probabilities, |p| top(p) && p > least) {
-        if !it.exempt.contains(&id) {
-            row[id as usize] = f64::NEG_INFINITY;
-        }
-    }
+    });
 }
