@@ -68,37 +68,42 @@ fn fold(before: &[u8], bytes: &[u8], new: &mut [u8]) {
 /// approach to building high performance software-based CRC generators", ISCC 2005.
 #[cfg(any(target_arch = "wasm32", test))]
 #[inline(never)]
-fn sliced(mut crc: u32, bytes: &[u8]) -> u32 {
-    use std::sync::LazyLock;
-
-    /// The polynomial, bits reversed.
-    const POLYNOMIAL: u32 = 0xedb8_8320;
-    static TABLES: LazyLock<[[u32; 256]; 8]> = LazyLock::new(|| {
-        let mut tables = [[0; 256]; 8];
-        for (byte, entry) in (0u32..).zip(&mut tables[0]) {
-            *entry = (0..8).fold(byte, |crc, _| (crc >> 1) ^ (POLYNOMIAL * (crc & 1)));
-        }
-        for slice in 1..8 {
-            for byte in 0..256 {
-                let before = tables[slice - 1][byte];
-                tables[slice][byte] = (before >> 8) ^ tables[0][(before & 255) as usize];
+fn sliced(crc: u32, bytes: &[u8]) -> u32 {
+    thread_local! {
+        static TABLES: [[u32; 256]; 8] = tables();
+    }
+    TABLES.with(|tables| {
+        let mut crc = crc;
+        let (eights, rest) = bytes.as_chunks::<8>();
+        for eight in eights {
+            let mixed = u64::from_le_bytes(*eight) ^ u64::from(crc);
+            crc = 0;
+            for (table, byte) in tables.iter().rev().zip(mixed.to_le_bytes()) {
+                crc ^= table[usize::from(byte)];
             }
         }
-        tables
-    });
-    let tables = &*TABLES;
-    let (eights, rest) = bytes.as_chunks::<8>();
-    for eight in eights {
-        let mixed = u64::from_le_bytes(*eight) ^ u64::from(crc);
-        crc = 0;
-        for (table, byte) in tables.iter().rev().zip(mixed.to_le_bytes()) {
-            crc ^= table[usize::from(byte)];
+        for byte in rest {
+            crc = (crc >> 8) ^ tables[0][usize::from(crc as u8 ^ byte)];
+        }
+        crc
+    })
+}
+
+#[cfg(any(target_arch = "wasm32", test))]
+fn tables() -> [[u32; 256]; 8] {
+    /// The polynomial, bits reversed.
+    const POLYNOMIAL: u32 = 0xedb8_8320;
+    let mut tables = [[0; 256]; 8];
+    for (byte, entry) in (0u32..).zip(&mut tables[0]) {
+        *entry = (0..8).fold(byte, |crc, _| (crc >> 1) ^ (POLYNOMIAL * (crc & 1)));
+    }
+    for slice in 1..8 {
+        for byte in 0..256 {
+            let before = tables[slice - 1][byte];
+            tables[slice][byte] = (before >> 8) ^ tables[0][(before & 255) as usize];
         }
     }
-    for byte in rest {
-        crc = (crc >> 8) ^ tables[0][usize::from(crc as u8 ^ byte)];
-    }
-    crc
+    tables
 }
 
 #[cfg(test)]
