@@ -493,7 +493,7 @@ export interface InitOutput {
     readonly frame_encode: (a: number) => [number, number];
     readonly frame_forSettings: (a: any, b: any, c: any) => [number, number, number];
     readonly frame_layout: (a: number) => [number, number];
-    readonly frame_logits: (a: number, b: any) => [number, number, number, number];
+    readonly frame_logits: (a: number, b: any) => [number, number, number];
     readonly frame_maxTopK: (a: number) => any;
     readonly frame_sparse: (a: any, b: any, c: any) => [number, number, number];
     readonly frame_step: (a: number) => number;

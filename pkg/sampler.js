@@ -124,12 +124,10 @@ export class Frame {
      */
     logits(settings) {
         const ret = wasm.frame_logits(this.__wbg_ptr, settings);
-        if (ret[3]) {
-            throw takeFromExternrefTable0(ret[2]);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
         }
-        var v1 = getArrayF32FromWasm0(ret[0], ret[1]).slice();
-        wasm.__wbindgen_free(ret[0], ret[1] * 4, 4);
-        return v1;
+        return takeFromExternrefTable0(ret[0]);
     }
     /**
      * `maxTopK`.
@@ -884,6 +882,10 @@ function __wbg_get_imports() {
         },
         __wbg_new_from_slice_3512352010266e02: function(arg0, arg1) {
             const ret = new Uint32Array(getArrayU32FromWasm0(arg0, arg1));
+            return ret;
+        },
+        __wbg_new_from_slice_355c10c5d8f2addb: function(arg0, arg1) {
+            const ret = new Float32Array(getArrayF32FromWasm0(arg0, arg1));
             return ret;
         },
         __wbg_new_from_slice_aaf85a9746711968: function(arg0, arg1) {
