@@ -485,3 +485,35 @@ impl fmt::Display for Field {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FieldError, Object};
+
+    /// Takes `a`, judges it, then takes `b`.
+    fn read(text: &str) -> Result<(u64, u32), FieldError> {
+        Object::parse(text)?.read(|it| {
+            let a = it.integer("a");
+            if a == 0 {
+                return Err(FieldError::Syntax("a is 0".into()));
+            }
+            Ok((a, it.count("b")))
+        })
+    }
+
+    #[test]
+    fn the_first_refusal_is_what_comes_of_a_reading() {
+        assert_eq!(read(r#"{"a": 1, "b": 2}"#), Ok((1, 2)));
+        // A field that is not there is handed over as 0, and that is not what is refused.
+        assert_eq!(read(r#"{"b": 2}"#), Err(FieldError::Missing("a".into())));
+        assert_eq!(read(r#"{"a": 1, "a": 2, "b": 2}"#), Err(FieldError::Repeated("a".into())));
+        assert_eq!(read(r#"{"a": 0}"#), Err(FieldError::Syntax("a is 0".into())));
+        let b = FieldError::Type {
+            path: "b".into(),
+            expected: "an integer from 0 to 4294967295",
+            found: "4294967296".into(),
+        };
+        assert_eq!(read(r#"{"a": 1, "b": 4294967296, "c": 3}"#), Err(b));
+        assert_eq!(read(r#"{"a": 1, "b": 2, "c": 3}"#), Err(FieldError::Unknown("c".into())));
+    }
+}
