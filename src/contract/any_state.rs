@@ -1,11 +1,10 @@
 //! The one door through which a stored state of either contract is loaded.
 
-use serde::{Serialize, Serializer};
-
 use super::json::Object;
 use super::mosaic::MosaicState;
 use super::state::{GeneratorState, StateError};
 use super::version::CONTRACT;
+use super::written::{Value, serialize_written};
 use crate::core::mosaic::ALGORITHM_VERSION;
 
 /// A state of any contract this release keeps. The name in the state says which; an unknown one is refused.
@@ -60,6 +59,13 @@ impl AnyState {
         }
     }
 
+    pub(crate) fn written(&self) -> Value<'_> {
+        match self {
+            Self::Quillmate(state) => state.written(),
+            Self::Mosaic(state) => state.written(),
+        }
+    }
+
     /// The state as JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -70,11 +76,4 @@ impl AnyState {
     }
 }
 
-impl Serialize for AnyState {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Quillmate(state) => state.serialize(serializer),
-            Self::Mosaic(state) => state.serialize(serializer),
-        }
-    }
-}
+serialize_written!(AnyState);

@@ -7,12 +7,11 @@
 
 use std::fmt::{self, Write as _};
 
-use serde::Serialize;
-
 use super::frame::Frame;
 use super::generator::Run;
 use super::record_file::RecordFile;
 use super::state::GeneratorState;
+use super::written::{Entries, Value, serialize_written};
 use crate::core::processors::Processor;
 use crate::core::splitmix::{streams, uniform};
 use crate::core::text::{Number, Quoted};
@@ -21,8 +20,7 @@ use crate::core::text::{Number, Quoted};
 const TOP: usize = 5;
 
 /// What came of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The runs are the same, with evidence for every part of every step.
     Same,
@@ -33,8 +31,7 @@ pub enum Outcome {
 }
 
 /// One of the two records, or both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The first record.
     First,
@@ -45,8 +42,7 @@ pub enum Side {
 }
 
 /// What a step is made of, in the order it is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The ids before a step: prompt, and tokens emitted before the records begin.
     InputIds,
@@ -79,7 +75,7 @@ impl What {
 }
 
 /// Something two records of a run are told apart by, that is not the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseField {
     /// Which, such as `target`.
     pub field: &'static str,
@@ -90,7 +86,7 @@ pub struct ReleaseField {
 }
 
 /// The first difference.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// In what.
     pub what: What,
@@ -102,16 +98,13 @@ pub struct Difference {
     /// The same in words.
     pub detail: String,
     /// Checksums of the frames, where the logits differ.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub digests: Option<[String; 2]>,
     /// What stands there in the first and in the second record, where values were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<[Evidence; 2]>,
 }
 
 /// A raw value.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
     /// Nothing: `null`.
     None,
@@ -183,7 +176,7 @@ impl fmt::Display for Evidence {
 }
 
 /// Evidence that is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// Of what.
     pub what: What,
@@ -194,7 +187,7 @@ pub struct Missing {
 }
 
 /// What a comparison of two records found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// In a word.
     pub outcome: Outcome,
@@ -211,6 +204,107 @@ pub struct Comparison {
     /// Steps that were compared and found without difference.
     pub steps: u64,
 }
+
+// As JSON. Names of variants are those of the types, in snake case.
+
+impl Outcome {
+    fn written(self) -> Value<'static> {
+        let name = match self {
+            Self::Same => "same",
+            Self::Diverged => "diverged",
+            Self::Insufficient => "insufficient",
+        };
+        Value::Text(name.into())
+    }
+}
+
+impl Side {
+    fn written(self) -> Value<'static> {
+        let name = match self {
+            Self::First => "first",
+            Self::Second => "second",
+            Self::Both => "both",
+        };
+        Value::Text(name.into())
+    }
+}
+
+impl What {
+    fn written(self) -> Value<'static> {
+        let name = match self {
+            Self::InputIds => "input_ids",
+            Self::Settings => "settings",
+            other => other.name(),
+        };
+        Value::Text(name.into())
+    }
+}
+
+impl ReleaseField {
+    fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text("field", self.field);
+        it.text_or_null("first", self.first.as_deref());
+        it.text_or_null("second", self.second.as_deref());
+        Value::Object(it)
+    }
+}
+
+impl Difference {
+    fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.set("what", self.what.written());
+        it.integer_or_null("step", self.step);
+        it.text("at", &self.at);
+        it.text("detail", &self.detail);
+        if let Some(digests) = &self.digests {
+            it.set("digests", Value::list(digests, |digest| Value::Text(digest.into())));
+        }
+        if let Some(values) = &self.values {
+            it.set("values", Value::list(values, Evidence::written));
+        }
+        Value::Object(it)
+    }
+}
+
+impl Evidence {
+    fn written(&self) -> Value<'_> {
+        match self {
+            Self::None => Value::Null,
+            Self::Integer(integer) => Value::Integer(*integer),
+            Self::Number(number) => Value::Number(*number),
+            Self::Text(text) => Value::Text(text.into()),
+            Self::Processor(processor) => processor.written(),
+            Self::List(list) => Value::list(list, Self::written),
+        }
+    }
+}
+
+impl Missing {
+    fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.set("what", self.what.written());
+        it.set("record", self.record.written());
+        it.integer_or_null("step", self.step);
+        Value::Object(it)
+    }
+}
+
+impl Comparison {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.set("outcome", self.outcome.written());
+        it.text("paragraph", &self.paragraph);
+        it.set("release", Value::list(&self.release, ReleaseField::written));
+        it.set("first", self.first.as_ref().map_or(Value::Null, Difference::written));
+        it.integer_or_null("first_token", self.first_token);
+        it.set("missing", Value::list(&self.missing, Missing::written));
+        it.integer("steps", self.steps);
+        Value::Object(it)
+    }
+}
+
+serialize_written!(Outcome, Side, What, ReleaseField, Difference, Evidence, Missing, Comparison);
 
 /// Compares two records and finds where the runs first part. `values` asks for raw values.
 #[must_use]

@@ -1,8 +1,7 @@
 //! What made a run, beside its start and its stop: the release that sampled, the model file, and what computed with it.
 
-use serde::Serialize;
-
 use super::json::{FieldError, Object};
+use super::written::{Entries, Value, serialize_written};
 
 /// The version of this crate.
 pub const CRATE_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -11,7 +10,7 @@ pub const CRATE_VERSION: &str = env!("CARGO_PKG_VERSION");
 pub const TARGET: &str = env!("QUILLMATE_TARGET");
 
 /// What a run's replay depends on besides its start. What nobody recorded is `None` (`null` in JSON), never made up.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The version of the crate that chose the tokens.
     pub crate_version: Option<String>,
@@ -24,7 +23,7 @@ pub struct Identity {
 }
 
 /// Which model gave the logits, and what computed them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelIdentity {
     /// A name for people; no comparison looks at it.
     pub name: Option<String>,
@@ -60,6 +59,15 @@ impl Identity {
         })
     }
 
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text_or_null("crate_version", self.crate_version.as_deref());
+        it.text_or_null("target", self.target.as_deref());
+        it.set("model", self.model.written());
+        it.text_or_null("constraint", self.constraint.as_deref());
+        Value::Object(it)
+    }
+
     /// What two releases are told apart by, each with its name.
     pub(super) fn fields(&self) -> [(&'static str, &Option<String>); 5] {
         let model = &self.model;
@@ -73,7 +81,19 @@ impl Identity {
     }
 }
 
+serialize_written!(Identity, ModelIdentity);
+
 impl ModelIdentity {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text_or_null("name", self.name.as_deref());
+        it.text_or_null("sha256", self.sha256.as_deref());
+        it.text_or_null("arithmetic", self.arithmetic.as_deref());
+        it.text_or_null("tokenizer_sha256", self.tokenizer_sha256.as_deref());
+        it.integer_or_null("vocab", self.vocab);
+        Value::Object(it)
+    }
+
     fn from_object(object: Object) -> Result<Self, FieldError> {
         object.read(|it| {
             Ok(Self {

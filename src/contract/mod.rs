@@ -18,3 +18,4 @@ pub mod trace;
 pub mod trace_divergence;
 pub mod verify;
 pub mod version;
+pub(crate) mod written;

@@ -7,12 +7,10 @@
 //!
 //! A greedy run says `{"kind": "greedy"}` and has no draws; a sampled one has a draw for each token.
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-
 use super::json::{FieldError, Fields, Object};
 use super::state::{StateError, take_contract, take_seed};
 use super::version::STATE_FORMAT;
+use super::written::{Entries, Value, serialize_written};
 use crate::core::logits::Logit;
 use crate::core::mosaic::{ALGORITHM_VERSION, MosaicError, SampleDecision, SamplingConfig, SelectionStrategy, select};
 use crate::core::settings::TopK;
@@ -49,6 +47,18 @@ impl MosaicState {
         self.tokens.push(decision.token_id);
         self.draws += u64::from(decision.random_draw.is_some());
         Ok(decision)
+    }
+
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text("contract", ALGORITHM_VERSION);
+        it.integer("format", STATE_FORMAT.into());
+        it.set("seed", Value::Text(self.seed.to_string().into()));
+        it.integer("draws", self.draws);
+        it.tokens("prompt", &self.prompt);
+        it.tokens("tokens", &self.tokens);
+        it.set("strategy", written(&self.strategy));
+        Value::Object(it)
     }
 
     /// The state as JSON text.
@@ -94,39 +104,18 @@ fn take_strategy(fields: &mut Fields) -> Result<SelectionStrategy, StateError> {
     }
 }
 
-/// The form of [`SelectionStrategy`] in JSON.
-struct Strategy<'a>(&'a SelectionStrategy);
-
-impl Serialize for Strategy<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            SelectionStrategy::Greedy => {
-                let mut fields = serializer.serialize_struct("Strategy", 1)?;
-                fields.serialize_field("kind", "greedy")?;
-                fields.end()
-            }
-            SelectionStrategy::Sample(config) => {
-                let mut fields = serializer.serialize_struct("Strategy", 4)?;
-                fields.serialize_field("kind", "sample")?;
-                fields.serialize_field("temperature", &config.temperature())?;
-                fields.serialize_field("top_k", &config.top_k())?;
-                fields.serialize_field("top_p", &config.top_p())?;
-                fields.end()
-            }
+fn written(strategy: &SelectionStrategy) -> Value<'_> {
+    let mut it = Entries::default();
+    match strategy {
+        SelectionStrategy::Greedy => it.text("kind", "greedy"),
+        SelectionStrategy::Sample(config) => {
+            it.text("kind", "sample");
+            it.number("temperature", config.temperature());
+            it.integer("top_k", config.top_k().into());
+            it.number("top_p", config.top_p());
         }
     }
+    Value::Object(it)
 }
 
-impl Serialize for MosaicState {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("MosaicState", 7)?;
-        fields.serialize_field("contract", ALGORITHM_VERSION)?;
-        fields.serialize_field("format", &STATE_FORMAT)?;
-        fields.serialize_field("seed", &self.seed.to_string())?;
-        fields.serialize_field("draws", &self.draws)?;
-        fields.serialize_field("prompt", &self.prompt)?;
-        fields.serialize_field("tokens", &self.tokens)?;
-        fields.serialize_field("strategy", &Strategy(&self.strategy))?;
-        fields.end()
-    }
-}
+serialize_written!(MosaicState);

@@ -1,10 +1,8 @@
 //! Processors as JSON: `{"name": "min_p", "version": 1, "p": 0.05}`.
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-
 use super::json::{Fields, Object};
 use super::state::StateError;
+use super::written::{Entries, Value, serialize_written};
 use crate::core::processors::{Dry, Filter, Penalty, Processor, Processors, Window, Xtc};
 
 /// Reads a list of processors.
@@ -86,86 +84,87 @@ fn filter(it: &mut Fields, value: &str) -> Filter {
     Filter { value: it.number(value), min_keep: if it.has("min_keep") { it.count("min_keep") } else { 1 } }
 }
 
-impl Serialize for Processors {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+impl Processors {
+    pub(crate) fn written(&self) -> Value<'_> {
+        Value::list(self.iter(), Processor::written)
     }
 }
 
-impl Serialize for Processor {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // How many fields there will be is for formats that are not JSON.
-        let mut fields = serializer.serialize_struct("Processor", 2)?;
-        fields.serialize_field("name", self.name())?;
-        fields.serialize_field("version", &self.version())?;
+impl Processor {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text("name", self.name());
+        it.integer("version", self.version().into());
         match self {
-            Self::RepetitionPenalty(it) | Self::FrequencyPenalty(it) | Self::PresencePenalty(it) => {
-                fields.serialize_field("penalty", &it.penalty)?;
-                write_window::<S>(&mut fields, it.window)?;
-                write_list::<S>(&mut fields, "exempt", &it.exempt)?;
+            Self::RepetitionPenalty(penalty) | Self::FrequencyPenalty(penalty) | Self::PresencePenalty(penalty) => {
+                it.number("penalty", penalty.penalty);
+                write_window(&mut it, penalty.window);
+                write_exempt(&mut it, &penalty.exempt);
             }
-            Self::Dry(it) => {
-                fields.serialize_field("multiplier", &it.multiplier)?;
-                fields.serialize_field("base", &it.base)?;
-                fields.serialize_field("allowed_length", &it.allowed_length)?;
-                write_window::<S>(&mut fields, it.window)?;
-                if !it.breakers.is_empty() {
-                    fields.serialize_field("breakers", &it.breakers)?;
+            Self::Dry(dry) => {
+                it.number("multiplier", dry.multiplier);
+                it.number("base", dry.base);
+                it.integer("allowed_length", dry.allowed_length.into());
+                write_window(&mut it, dry.window);
+                if !dry.breakers.is_empty() {
+                    it.set("breakers", lists(&dry.breakers));
                 }
             }
             Self::NoRepeatNgram { size, window } => {
-                fields.serialize_field("size", size)?;
-                write_window::<S>(&mut fields, *window)?;
+                it.integer("size", (*size).into());
+                write_window(&mut it, *window);
             }
-            Self::BadWords(words) => fields.serialize_field("words", words)?,
-            Self::LogitBias(biases) => fields.serialize_field("biases", biases)?,
-            Self::Allow(tokens) | Self::Deny(tokens) | Self::ForcedPrefix(tokens) => {
-                fields.serialize_field("tokens", tokens)?;
+            Self::BadWords(words) => it.set("words", lists(words)),
+            Self::LogitBias(biases) => {
+                let pair = |&(id, bias): &(u32, f64)| Value::List(vec![Value::Integer(id.into()), Value::Number(bias)]);
+                it.set("biases", Value::list(biases, pair));
             }
+            Self::Allow(tokens) | Self::Deny(tokens) | Self::ForcedPrefix(tokens) => it.tokens("tokens", tokens),
             Self::MinLength { length, end_tokens } => {
-                fields.serialize_field("length", length)?;
-                fields.serialize_field("end_tokens", end_tokens)?;
+                it.integer("length", (*length).into());
+                it.tokens("end_tokens", end_tokens);
             }
-            Self::Temperature(temperature) => fields.serialize_field("temperature", temperature)?,
-            Self::TopK(k) => fields.serialize_field("k", k)?,
-            Self::TopP(it) | Self::MinP(it) | Self::Typical(it) => write_filter::<S>(&mut fields, "p", *it)?,
-            Self::Epsilon(it) | Self::Eta(it) => write_filter::<S>(&mut fields, "cutoff", *it)?,
-            Self::TopNSigma(it) => write_filter::<S>(&mut fields, "n", *it)?,
-            Self::Xtc(it) => {
-                fields.serialize_field("probability", &it.probability)?;
-                fields.serialize_field("threshold", &it.threshold)?;
-                write_list::<S>(&mut fields, "exempt", &it.exempt)?;
+            Self::Temperature(temperature) => it.number("temperature", *temperature),
+            Self::TopK(k) => it.integer("k", (*k).into()),
+            Self::TopP(filter) | Self::MinP(filter) | Self::Typical(filter) => write_filter(&mut it, "p", *filter),
+            Self::Epsilon(filter) | Self::Eta(filter) => write_filter(&mut it, "cutoff", *filter),
+            Self::TopNSigma(filter) => write_filter(&mut it, "n", *filter),
+            Self::Xtc(xtc) => {
+                it.number("probability", xtc.probability);
+                it.number("threshold", xtc.threshold);
+                write_exempt(&mut it, &xtc.exempt);
             }
         }
-        fields.end()
+        Value::Object(it)
     }
+}
+
+serialize_written!(Processors, Processor);
+
+fn lists(lists: &[Vec<u32>]) -> Value<'_> {
+    Value::list(lists, |list| Value::Tokens(list))
 }
 
 // What is as if it were not given is not written.
 
-fn write_window<S: Serializer>(fields: &mut S::SerializeStruct, window: Window) -> Result<(), S::Error> {
+fn write_window(it: &mut Entries, window: Window) {
     if let Some(last) = window.last {
-        fields.serialize_field("window", &last)?;
+        it.integer("window", last.into());
     }
     if !window.prompt {
-        fields.serialize_field("prompt", &false)?;
+        it.set("prompt", Value::Flag(false));
     }
-    Ok(())
 }
 
-fn write_list<S: Serializer>(
-    fields: &mut S::SerializeStruct,
-    name: &'static str,
-    list: &[u32],
-) -> Result<(), S::Error> {
-    if list.is_empty() { Ok(()) } else { fields.serialize_field(name, list) }
+fn write_exempt<'a>(it: &mut Entries<'a>, exempt: &'a [u32]) {
+    if !exempt.is_empty() {
+        it.tokens("exempt", exempt);
+    }
 }
 
-fn write_filter<S: Serializer>(
-    fields: &mut S::SerializeStruct,
-    name: &'static str,
-    filter: Filter,
-) -> Result<(), S::Error> {
-    fields.serialize_field(name, &filter.value)?;
-    if filter.min_keep > 1 { fields.serialize_field("min_keep", &filter.min_keep) } else { Ok(()) }
+fn write_filter(it: &mut Entries, name: &'static str, filter: Filter) {
+    it.number(name, filter.value);
+    if filter.min_keep > 1 {
+        it.integer("min_keep", filter.min_keep.into());
+    }
 }

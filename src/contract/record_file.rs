@@ -16,8 +16,6 @@
 use std::fmt;
 
 use base64ct::{Base64, Encoding as _};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
 
 use super::frame::{Frame, FrameError};
 use super::identity::{Identity, ModelIdentity};
@@ -25,6 +23,7 @@ use super::json::{FieldError, Fields, Object};
 use super::record::Record;
 use super::state::{GeneratorState, StateError};
 use super::version::{CONTRACT, RECORD_FORMAT};
+use super::written::{Entries, Value, serialize_written};
 use crate::core::error::Refusal;
 
 /// The JSON Schema (draft 2020-12) of a record, form 2. It describes form alone; a reader checks what its description says.
@@ -121,7 +120,7 @@ impl Refusal for RecordError {
 }
 
 /// When a run stops, and why it did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
     /// The most tokens it was to emit after its start.
     pub max_tokens: Option<u64>,
@@ -231,6 +230,22 @@ impl RecordFile {
         }
     }
 
+    pub(crate) fn written(&self) -> Value<'_> {
+        let frame = |frame: &Frame| Value::Text(Base64::encode_string(&frame.encode()).into());
+        let frames = |list| Value::list(list, |one: &Option<Frame>| one.as_ref().map_or(Value::Null, frame));
+        let decisions = |list| Value::list(list, Decided::written);
+        let mut it = Entries::default();
+        it.integer("record", RECORD_FORMAT.into());
+        it.set("identity", self.identity.written());
+        it.set("start", self.start.written());
+        it.tokens("tokens", &self.tokens);
+        it.integer_or_null("draws_used", self.draws_used);
+        it.set("frames", self.frames.as_ref().map_or(Value::Null, frames));
+        it.set("decisions", self.decisions.as_ref().map_or(Value::Null, decisions));
+        it.set("stop", self.stop.written());
+        Value::Object(it)
+    }
+
     /// The record as JSON text, form 2.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -245,18 +260,30 @@ impl RecordFile {
     }
 }
 
-impl Serialize for Decided {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Decided", 6)?;
-        fields.serialize_field("token_id", &self.token_id)?;
-        fields.serialize_field("candidate_count", &self.candidate_count)?;
-        fields.serialize_field("selected_probability", &self.selected_probability)?;
-        fields.serialize_field("random_draw", &self.random_draw)?;
-        fields.serialize_field("draw_index", &self.draw_index)?;
-        fields.serialize_field("algorithm_version", CONTRACT)?;
-        fields.end()
+impl Stop {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.integer_or_null("max_tokens", self.max_tokens);
+        it.set("end_tokens", self.end_tokens.as_deref().map_or(Value::Null, Value::Tokens));
+        it.text_or_null("reason", self.reason.as_deref());
+        Value::Object(it)
     }
 }
+
+impl Decided {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.integer("token_id", self.token_id.into());
+        it.integer("candidate_count", self.candidate_count.into());
+        it.number_or_null("selected_probability", self.selected_probability);
+        it.number_or_null("random_draw", self.random_draw);
+        it.integer_or_null("draw_index", self.draw_index);
+        it.text("algorithm_version", CONTRACT);
+        Value::Object(it)
+    }
+}
+
+serialize_written!(Stop, Decided, RecordFile);
 
 fn decided(object: Object) -> Result<Decided, StateError> {
     object.read(|it| {
@@ -297,21 +324,4 @@ fn decode(start: &GeneratorState, texts: Vec<Option<String>>) -> Result<Vec<Opti
         frames.push(Some(frame));
     }
     Ok(frames)
-}
-
-impl Serialize for RecordFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = |frame: &Option<Frame>| frame.as_ref().map(|frame| Base64::encode_string(&frame.encode()));
-        let frames: Option<Vec<_>> = self.frames.as_ref().map(|frames| frames.iter().map(text).collect());
-        let mut fields = serializer.serialize_struct("RecordFile", 8)?;
-        fields.serialize_field("record", &RECORD_FORMAT)?;
-        fields.serialize_field("identity", &self.identity)?;
-        fields.serialize_field("start", &self.start)?;
-        fields.serialize_field("tokens", &self.tokens)?;
-        fields.serialize_field("draws_used", &self.draws_used)?;
-        fields.serialize_field("frames", &frames)?;
-        fields.serialize_field("decisions", &self.decisions)?;
-        fields.serialize_field("stop", &self.stop)?;
-        fields.end()
-    }
 }

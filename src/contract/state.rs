@@ -12,12 +12,12 @@
 
 use std::fmt;
 
-use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Deserialize;
 
 use super::json::{Field, FieldError, Fields, Object, Scalar};
 use super::processors::read_processors;
 use super::version::{CONTRACT, STATE_FORMAT};
+use super::written::{Entries, Value, serialize_written};
 use crate::core::error::{Refusal, SettingsError};
 use crate::core::mosaic::{ALGORITHM_VERSION, MosaicError};
 use crate::core::processors::{ProcessorError, Processors};
@@ -224,18 +224,21 @@ pub struct RunSettings {
     pub processors: Processors,
 }
 
-impl Serialize for RunSettings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { settings, processors } = self;
-        let mut fields = serializer.serialize_struct("RunSettings", 3 + usize::from(!processors.is_empty()))?;
-        fields.serialize_field("temperature", &settings.temperature())?;
-        fields.serialize_field("top_k", &settings.top_k())?;
-        fields.serialize_field("top_p", &settings.top_p())?;
-        if !processors.is_empty() {
-            fields.serialize_field("processors", processors)?;
-        }
-        fields.end()
+impl RunSettings {
+    pub(crate) fn written(&self) -> Value<'_> {
+        written(&self.settings, &self.processors)
     }
+}
+
+fn written<'a>(settings: &Settings, processors: &'a Processors) -> Value<'a> {
+    let mut it = Entries::default();
+    it.number("temperature", settings.temperature());
+    it.integer("top_k", settings.top_k().into());
+    it.number("top_p", settings.top_p());
+    if !processors.is_empty() {
+        it.set("processors", processors.written());
+    }
+    Value::Object(it)
 }
 
 /// The state of a run: all that its next token depends on besides the logits.
@@ -264,6 +267,18 @@ impl GeneratorState {
     #[must_use]
     pub fn step(&self) -> u64 {
         self.tokens.len() as u64
+    }
+
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text("contract", CONTRACT);
+        it.integer("format", STATE_FORMAT.into());
+        it.set("seed", Value::Text(self.seed.to_string().into()));
+        it.integer("step", self.step());
+        it.tokens("prompt", &self.prompt);
+        it.tokens("tokens", &self.tokens);
+        it.set("settings", written(&self.settings, &self.processors));
+        Value::Object(it)
     }
 
     /// The state as JSON text.
@@ -300,19 +315,7 @@ impl GeneratorState {
     }
 }
 
-impl Serialize for GeneratorState {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("GeneratorState", 7)?;
-        fields.serialize_field("contract", CONTRACT)?;
-        fields.serialize_field("format", &STATE_FORMAT)?;
-        fields.serialize_field("seed", &self.seed.to_string())?;
-        fields.serialize_field("step", &self.step())?;
-        fields.serialize_field("prompt", &self.prompt)?;
-        fields.serialize_field("tokens", &self.tokens)?;
-        fields.serialize_field("settings", &self.run_settings())?;
-        fields.end()
-    }
-}
+serialize_written!(RunSettings, GeneratorState);
 
 impl<'de> Deserialize<'de> for GeneratorState {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

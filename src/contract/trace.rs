@@ -5,11 +5,9 @@
 
 use std::borrow::Cow;
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-
 use super::generator::Run;
 use super::version::CONTRACT;
+use super::written::{Entries, Value, serialize_written};
 use crate::core::distribution::{Distribution, Stage as Contract, distribution_in_stages};
 use crate::core::error::SampleError;
 use crate::core::logits::{Logit, Row};
@@ -21,21 +19,18 @@ use crate::core::splitmix::{streams, uniform};
 pub const TOP: usize = 5;
 
 /// A token and its logit, or its probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// The token's id; `None` where redacted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u32>,
     /// Its logit, in a stage that works on logits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub logit: Option<f64>,
     /// Its probability, in one that works on these.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
 }
 
 /// What one stage left.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     /// `logits` (what came from the model), a processor's name, then `greedy`, or `top_k`, `temperature` and `top_p`.
     pub stage: Cow<'static, str>,
@@ -46,12 +41,11 @@ pub struct Stage {
     /// The best [`TOP`] at most, by (logit or probability high first, id low first); empty where redacted.
     pub top: Vec<Candidate>,
     /// The uniform number of the stage itself, where it drew one (XTC).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub draw: Option<f64>,
 }
 
 /// Why a token was chosen, stage by stage. At most 24 stages of [`TOP`] tokens, whatever the vocabulary.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// The contract.
     pub contract: &'static str,
@@ -68,6 +62,17 @@ pub struct Trace {
 }
 
 impl Trace {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text("contract", self.contract);
+        it.integer("step", self.step);
+        it.set("stages", Value::list(&self.stages, Stage::written));
+        it.number_or_null("draw", self.draw);
+        it.integer_or_null("token", self.token.map(u64::from));
+        it.number_or_null("probability", self.probability);
+        Value::Object(it)
+    }
+
     /// The same without what tells of the text or the model: no ids, no logits, no probabilities. Names, counts and
     /// draws stay.
     #[must_use]
@@ -80,19 +85,45 @@ impl Trace {
     }
 }
 
-/// All six fields, absent ones as null.
-impl Serialize for SampleDecision {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("SampleDecision", 6)?;
-        fields.serialize_field("token_id", &self.token_id)?;
-        fields.serialize_field("candidate_count", &self.candidate_count)?;
-        fields.serialize_field("selected_probability", &self.selected_probability)?;
-        fields.serialize_field("random_draw", &self.random_draw)?;
-        fields.serialize_field("draw_index", &self.draw_index)?;
-        fields.serialize_field("algorithm_version", self.algorithm_version)?;
-        fields.end()
+impl Candidate {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        if let Some(id) = self.id {
+            it.integer("id", id.into());
+        }
+        it.number_if_there("logit", self.logit);
+        it.number_if_there("probability", self.probability);
+        Value::Object(it)
     }
 }
+
+impl Stage {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text("stage", &self.stage);
+        it.integer("candidates", self.candidates);
+        it.integer("removed", self.removed);
+        it.set("top", Value::list(&self.top, Candidate::written));
+        it.number_if_there("draw", self.draw);
+        Value::Object(it)
+    }
+}
+
+impl SampleDecision {
+    /// All six fields, absent ones as null.
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.integer("token_id", self.token_id.into());
+        it.integer("candidate_count", self.candidate_count.into());
+        it.number_or_null("selected_probability", self.selected_probability);
+        it.number_or_null("random_draw", self.random_draw);
+        it.integer_or_null("draw_index", self.draw_index);
+        it.text("algorithm_version", self.algorithm_version);
+        Value::Object(it)
+    }
+}
+
+serialize_written!(Candidate, Stage, Trace, SampleDecision);
 
 impl Run {
     /// The decision these logits lead to at this step; emits nothing. For greedy settings the three in the middle are

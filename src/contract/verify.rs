@@ -2,19 +2,16 @@
 
 use std::fmt;
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-
 use super::frame::Frame;
 use super::generator::Run;
 use super::record::{Claim, Record};
 use super::state::RunSettings;
+use super::written::{Entries, Value, serialize_written};
 use crate::core::error::Refusal;
 use crate::core::splitmix::{streams, uniform};
 
 /// What a check found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Every claimed token is the record's.
     Match {
@@ -83,7 +80,7 @@ pub enum Why {
 }
 
 /// A seed and the uniform number it gives at the step in question.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Draw {
     /// Decimal.
     pub seed: String,
@@ -92,6 +89,13 @@ pub struct Draw {
 }
 
 impl Draw {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        it.text("seed", &self.seed);
+        it.number("uniform", self.uniform);
+        Value::Object(it)
+    }
+
     fn at(seed: u64, step: u64) -> Self {
         Self { seed: seed.to_string(), uniform: uniform(seed, step, streams::TOKENS) }
     }
@@ -121,40 +125,63 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// With the fields of `why` beside its own.
-impl Serialize for Divergence {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Divergence", 8)?;
-        fields.serialize_field("step", &self.step)?;
-        fields.serialize_field("expected_token", &self.expected_token)?;
-        fields.serialize_field("claimed_token", &self.claimed_token)?;
-        fields.serialize_field("message", &self.to_string())?;
-        let why = match &self.why {
-            Why::Prompt { .. } => "prompt",
-            Why::Settings { .. } => "settings",
-            Why::Draw { .. } => "draw",
-            Why::Logits { .. } => "logits",
-            Why::Token => "token",
-        };
-        fields.serialize_field("why", why)?;
-        if let Why::Prompt { index, .. } = &self.why {
-            fields.serialize_field("index", index)?;
+impl Verdict {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        match self {
+            Self::Match { steps } => {
+                it.text("verdict", "match");
+                it.integer("steps", *steps);
+            }
+            Self::Diverged(divergence) => {
+                it.text("verdict", "diverged");
+                divergence.write(&mut it);
+            }
+            Self::Refused { code, message } => {
+                it.text("verdict", "refused");
+                it.text("code", code);
+                it.text("message", message);
+            }
         }
-        match &self.why {
-            Why::Prompt { expected, claimed, .. } => both(&mut fields, expected, claimed)?,
-            Why::Settings { expected, claimed } => both(&mut fields, expected, claimed)?,
-            Why::Draw { expected, claimed } => both(&mut fields, expected, claimed)?,
-            Why::Logits { expected, claimed } => both(&mut fields, expected, claimed)?,
-            Why::Token => {}
-        }
-        fields.end()
+        Value::Object(it)
     }
 }
 
-fn both<S: SerializeStruct, T: Serialize>(fields: &mut S, expected: &T, claimed: &T) -> Result<(), S::Error> {
-    fields.serialize_field("expected", expected)?;
-    fields.serialize_field("claimed", claimed)
+impl Divergence {
+    pub(crate) fn written(&self) -> Value<'_> {
+        let mut it = Entries::default();
+        self.write(&mut it);
+        Value::Object(it)
+    }
+
+    /// With the fields of `why` beside its own.
+    fn write<'a>(&'a self, it: &mut Entries<'a>) {
+        it.integer("step", self.step);
+        it.integer_or_null("expected_token", self.expected_token.map(u64::from));
+        it.integer_or_null("claimed_token", self.claimed_token.map(u64::from));
+        it.set("message", Value::Text(self.to_string().into()));
+        let id = |id: Option<u32>| id.map_or(Value::Null, |id| Value::Integer(id.into()));
+        let (why, index, values) = match &self.why {
+            Why::Prompt { index, expected, claimed } => ("prompt", Some(*index), Some((id(*expected), id(*claimed)))),
+            Why::Settings { expected, claimed } => ("settings", None, Some((expected.written(), claimed.written()))),
+            Why::Draw { expected, claimed } => ("draw", None, Some((expected.written(), claimed.written()))),
+            Why::Logits { expected, claimed } => {
+                ("logits", None, Some((Value::Text(expected.into()), Value::Text(claimed.into()))))
+            }
+            Why::Token => ("token", None, None),
+        };
+        it.text("why", why);
+        if let Some(index) = index {
+            it.integer("index", index);
+        }
+        if let Some((expected, claimed)) = values {
+            it.set("expected", expected);
+            it.set("claimed", claimed);
+        }
+    }
 }
+
+serialize_written!(Verdict, Divergence, Draw);
 
 /// Recomputes a claim from a record. A claim may cover fewer steps than the record; [`Verdict::Match`] says how many.
 #[must_use]

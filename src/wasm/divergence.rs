@@ -15,7 +15,7 @@ use crate::contract::record_file::RecordFile;
 pub fn first_divergence(first: &JsValue, second: &JsValue, options: &JsValue) -> Result<JsValue, JsValue> {
     let values = read::flag("options", "values", options)?;
     let (first, second) = (record("first", first)?, record("second", second)?);
-    to_plain(&divergence::first_divergence(&first, &second, values))
+    to_plain(&divergence::first_divergence(&first, &second, values).written())
 }
 
 /// `release()`.

@@ -215,7 +215,7 @@ impl Generator {
     #[wasm_bindgen(skip_typescript)]
     pub fn decision(&self, logits: &JsValue) -> Result<JsValue, JsValue> {
         let row = read::logits(logits)?.wide();
-        to_plain(&self.0.run.borrow().decision(&row).map_err(refuse)?)
+        to_plain(&self.0.run.borrow().decision(&row).map_err(refuse)?.written())
     }
 
     /// `trace(logits, {redact})`.
@@ -223,7 +223,7 @@ impl Generator {
     pub fn trace(&self, logits: &JsValue, options: &JsValue) -> Result<JsValue, JsValue> {
         let (row, redact) = (read::logits(logits)?.wide(), read::flag("options", "redact", options)?);
         let trace = self.0.run.borrow().trace(&row).map_err(refuse)?;
-        to_plain(&if redact { trace.redacted() } else { trace })
+        to_plain(&if redact { trace.redacted() } else { trace }.written())
     }
 
     /// Another handle on the same run, for `stepBatch`. Not part of the interface.
@@ -235,7 +235,7 @@ impl Generator {
     /// `state()`.
     #[wasm_bindgen(skip_typescript)]
     pub fn state(&self) -> Result<JsValue, JsValue> {
-        to_plain(self.0.run.borrow().state())
+        to_plain(&self.0.run.borrow().state().written())
     }
 
     /// `tokens`.
@@ -271,7 +271,7 @@ impl Generator {
         Reflect::set(&object, &"topK".into(), &settings.top_k().into())?;
         Reflect::set(&object, &"topP".into(), &settings.top_p().into())?;
         if !run.processors().is_empty() {
-            Reflect::set(&object, &"processors".into(), &to_plain(run.processors())?)?;
+            Reflect::set(&object, &"processors".into(), &to_plain(&run.processors().written())?)?;
         }
         Ok(object)
     }

@@ -23,13 +23,13 @@ pub fn mosaic_decision(
     let (row, strategy) = (read::logits(logits)?.wide(), self::strategy(strategy)?);
     let (seed, draw_index) = (read::seed(seed)?, read::counter("draw_index", draw_index)?);
     let decision = select(&row, &strategy, seed, draw_index).map_err(refuse)?;
-    to_plain(&decision)
+    to_plain(&decision.written())
 }
 
 /// `loadState(state)`.
 #[wasm_bindgen(js_name = loadState, skip_typescript)]
 pub fn load_state(state: &JsValue) -> Result<JsValue, JsValue> {
-    to_plain(&AnyState::from_object(read::object("state", state)?).map_err(refuse)?)
+    to_plain(&AnyState::from_object(read::object("state", state)?).map_err(refuse)?.written())
 }
 
 /// `mosaicStep(state, logits)`.
@@ -38,8 +38,8 @@ pub fn mosaic_step(state: &JsValue, logits: &JsValue) -> Result<Object, JsValue>
     let mut state = MosaicState::from_object(read::object("state", state)?).map_err(refuse)?;
     let decision = state.step_with(&read::logits(logits)?.wide()).map_err(refuse)?;
     let object = Object::new();
-    Reflect::set(&object, &"decision".into(), &to_plain(&decision)?)?;
-    Reflect::set(&object, &"state".into(), &to_plain(&state)?)?;
+    Reflect::set(&object, &"decision".into(), &to_plain(&decision.written())?)?;
+    Reflect::set(&object, &"state".into(), &to_plain(&state.written())?)?;
     Ok(object)
 }
 

@@ -9,9 +9,10 @@ use super::foreign::{each, is_array};
 use super::read;
 use crate::contract::record::{Claim, Record};
 use crate::contract::state::GeneratorState;
+use crate::contract::written::Value;
 
 /// A value as plain objects, arrays, strings and numbers, safe for `JSON.stringify`.
-pub fn to_plain(value: &impl Serialize) -> Result<JsValue, JsValue> {
+pub fn to_plain(value: &Value) -> Result<JsValue, JsValue> {
     value
         .serialize(&serde_wasm_bindgen::Serializer::json_compatible())
         .map_err(|error| sampler_error("not_json_safe", &error.to_string()))
@@ -20,7 +21,7 @@ pub fn to_plain(value: &impl Serialize) -> Result<JsValue, JsValue> {
 /// `verify(record, claim)`.
 #[wasm_bindgen(skip_typescript)]
 pub fn verify(record: &JsValue, claim: &JsValue) -> Result<JsValue, JsValue> {
-    to_plain(&crate::contract::verify::verify(&self::record(record)?, &self::claim(claim)?))
+    to_plain(&crate::contract::verify::verify(&self::record(record)?, &self::claim(claim)?).written())
 }
 
 fn record(value: &JsValue) -> Result<Record, JsValue> {
