@@ -9,7 +9,7 @@ use std::fmt::{self, Write as _};
 
 use super::frame::Frame;
 use super::generator::Run;
-use super::record_file::RecordFile;
+use super::record_file::{Decided, RecordFile};
 use super::state::GeneratorState;
 use super::written::{Entries, Value, serialize_written};
 use crate::core::processors::Processor;
@@ -315,19 +315,34 @@ pub fn first_divergence(first: &RecordFile, second: &RecordFile, values: bool) -
             release.push(ReleaseField { field, first: one.clone(), second: other.clone() });
         }
     }
-    let mut search = Search { records: [first, second].map(Story::of), values, missing: Vec::new(), steps: 0 };
-    let found = search.run();
-    let first_token = search.first_token();
-    let Search { missing, steps, .. } = search;
-    let outcome = match (&found, missing.is_empty()) {
+    let records = [Story::of(first), Story::of(second)];
+    let mut search = Search { records: &records, values, found: None, missing: Vec::new(), steps: 0 };
+    search.run();
+    let Search { found, missing, steps, .. } = search;
+    compared(release, found, first_token(&records), missing, steps)
+}
+
+/// A comparison, with its outcome and its paragraph.
+pub(super) fn compared(
+    release: Vec<ReleaseField>,
+    first: Option<Difference>,
+    first_token: Option<u64>,
+    missing: Vec<Missing>,
+    steps: u64,
+) -> Comparison {
+    let outcome = match (&first, missing.is_empty()) {
         (Some(_), _) => Outcome::Diverged,
         (None, true) => Outcome::Same,
         (None, false) => Outcome::Insufficient,
     };
-    let mut comparison =
-        Comparison { outcome, paragraph: String::new(), release, first: found, first_token, missing, steps };
+    let mut comparison = Comparison { outcome, paragraph: String::new(), release, first, first_token, missing, steps };
     comparison.paragraph = paragraph(&comparison);
     comparison
+}
+
+fn first_token([a, b]: &[Story; 2]) -> Option<u64> {
+    let (begin, end) = (a.begin.max(b.begin), a.ids.len().min(b.ids.len()));
+    (begin..end).find(|&place| a.ids[place] != b.ids[place]).map(|place| a.step(place))
 }
 
 /// A record, with all ids its last step has seen.
@@ -353,6 +368,10 @@ impl<'a> Story<'a> {
         self.record.frames.as_ref()?.get(place - self.begin)?.as_ref()
     }
 
+    fn decided(&self, place: usize) -> Option<&'a Decided> {
+        self.record.decisions.as_ref()?.get(place - self.begin)
+    }
+
     /// Whether the candidates at a place follow from the record's own frame.
     fn suffices(&self, place: usize) -> bool {
         let start = &self.record.start;
@@ -362,105 +381,144 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// The token this release computes at a place, from the record's own frame.
-    fn recomputed(&self, place: usize) -> Option<u32> {
+    /// Whether the token at a place is the one this release computes there, from the record's own frame.
+    fn recomputed(&self, place: usize) -> Option<bool> {
         let tokens = self.ids[self.record.start.prompt.len()..place].to_vec();
         let mut run = Run::from_state(GeneratorState { tokens, ..self.record.start.clone() });
-        run.step_with_frame(self.frame(place)?).ok()
+        let token = run.step_with_frame(self.frame(place)?).ok()?;
+        Some(token == self.ids[place])
+    }
+
+    /// The step it was to end before. (The most tokens count from each record's own start.)
+    fn last(&self) -> Evidence {
+        self.record.stop.max_tokens.map(|most| self.step(self.begin).saturating_add(most)).into()
+    }
+
+    fn end_tokens(&self) -> Evidence {
+        Evidence::ids(self.record.stop.end_tokens.as_deref())
+    }
+
+    fn reason(&self) -> Evidence {
+        self.record.stop.reason.clone().into()
+    }
+
+    fn reason_in_words(&self) -> &'a str {
+        self.record.stop.reason.as_deref().unwrap_or("no reason recorded")
     }
 }
 
+/// Each part of a step is looked at by a method that says whether the records part there.
 struct Search<'a> {
-    records: [Story<'a>; 2],
+    records: &'a [Story<'a>; 2],
     values: bool,
+    found: Option<Difference>,
     missing: Vec<Missing>,
     steps: u64,
 }
 
-impl Search<'_> {
-    fn run(&mut self) -> Option<Difference> {
-        let [a, b] = &self.records;
+impl<'a> Search<'a> {
+    fn run(&mut self) {
+        let [a, b] = self.records;
         // Places count ids from the start of the prompt. What comes before both records' steps is input to one of them.
         let (begin, end) = (a.begin.max(b.begin), a.ids.len().min(b.ids.len()));
-        if let Some(at) = (0..begin.min(end)).find(|&at| a.ids[at] != b.ids[at]) {
-            let values = [a.ids[at], b.ids[at]].map(Evidence::from);
-            return Some(self.differ(What::InputIds, None, format!("index {at}"), format!("from id {at} on"), values));
+        for at in 0..begin.min(end) {
+            let (one, other) = (a.ids[at], b.ids[at]);
+            if one != other {
+                let (place, detail) = (format_args!("index {at}"), format_args!("from id {at} on"));
+                self.differ(What::InputIds, None, place, detail, [one.into(), other.into()]);
+                return;
+            }
         }
         if end < begin {
             // One ends before the other begins: nothing of the two can be held against each other.
             let record = if a.ids.len() < begin { Side::First } else { Side::Second };
             self.missing.push(Missing { what: What::Token, record, step: Some(a.step(end)) });
-            return None;
+            return;
         }
         let mut place = begin;
         loop {
-            let there = place < end;
-            let found = if there { self.logits(place) } else { None };
-            let found = found.or_else(|| if place == begin { self.settings(place) } else { None });
-            let found = found.or_else(|| if there { self.candidates(place) } else { None });
-            let found = found.or_else(|| if there || place == begin { self.draw(place) } else { None });
-            let found = found.or_else(|| if there { self.token(place) } else { None });
-            if found.is_some() {
-                return found;
+            let (starts, there) = (place == begin, place < end);
+            if there && self.logits(place)
+                || starts && self.settings(place)
+                || there && self.candidates(place)
+                || (starts || there) && self.draw(place)
+                || there && self.token(place)
+            {
+                return;
             }
             if !there {
-                return self.stop(place);
+                self.stop(place);
+                return;
             }
             place += 1;
             self.steps += 1;
         }
     }
 
-    fn differ(&self, what: What, step: Option<u64>, at: String, detail: String, values: [Evidence; 2]) -> Difference {
-        Difference { what, step, at, detail, digests: None, values: self.values.then_some(values) }
+    /// Where the records part. (`true`, for the methods that say so.)
+    fn differ(
+        &mut self,
+        what: What,
+        step: Option<u64>,
+        at: fmt::Arguments,
+        detail: fmt::Arguments,
+        values: [Evidence; 2],
+    ) -> bool {
+        let values = self.values.then_some(values);
+        let (at, detail) = (fmt::format(at), fmt::format(detail));
+        self.found = Some(Difference { what, step, at, detail, digests: None, values });
+        true
     }
 
-    fn lacks(&mut self, what: What, [a, b]: [bool; 2], step: Option<u64>) {
+    /// (`false`: what is not there does not differ.)
+    fn lacks(&mut self, what: What, a: bool, b: bool, step: Option<u64>) -> bool {
         let record = match (a, b) {
             (true, true) => Side::Both,
             (true, false) => Side::First,
             (false, true) => Side::Second,
-            (false, false) => return,
+            (false, false) => return false,
         };
         if !self.missing.iter().any(|missing| missing.what == what && missing.record == record) {
             self.missing.push(Missing { what, record, step });
         }
+        false
     }
 
-    fn logits(&mut self, place: usize) -> Option<Difference> {
-        let [a, b] = &self.records;
+    fn logits(&mut self, place: usize) -> bool {
+        let [a, b] = self.records;
         let step = Some(a.step(place));
-        let (Some(one), Some(other)) = (a.frame(place), b.frame(place)) else {
-            let lacks = [a, b].map(|record| record.frame(place).is_none());
-            self.lacks(What::Logits, lacks, step);
-            return None;
+        let (one, other) = (a.frame(place), b.frame(place));
+        let (Some(one), Some(other)) = (one, other) else {
+            return self.lacks(What::Logits, one.is_none(), other.is_none(), step);
         };
-        let (at, detail) = if one.vocabulary() != other.vocabulary() {
-            ("vocabulary".to_owned(), "over vocabularies of different sizes".to_owned())
-        } else {
-            let rank = differing_rank(one, other)?;
-            (format!("rank {}", rank + 1), format!("from the token at rank {} of the likeliest on", rank + 1))
-        };
-        let values = if self.values { [top(one), top(other)] } else { [Evidence::None, Evidence::None] };
-        let mut found = self.differ(What::Logits, step, at, detail, values);
-        found.digests = Some([one, other].map(|frame| format!("{:08x}", frame.checksum())));
-        Some(found)
-    }
-
-    fn settings(&self, place: usize) -> Option<Difference> {
-        let [a, b] = &self.records;
-        let step = Some(a.step(place));
-        let [one, other] = [&a.record.start, &b.record.start];
-        let numbers = |state: &GeneratorState| -> [Evidence; 3] {
-            let settings = &state.settings;
-            [settings.temperature().into(), settings.top_k().into(), settings.top_p().into()]
-        };
-        let pairs = numbers(one).into_iter().zip(numbers(other));
-        for (name, (mine, theirs)) in ["temperature", "top_k", "top_p"].into_iter().zip(pairs) {
-            if mine != theirs {
-                let detail = format!("{name} is {mine} and {theirs}");
-                return Some(self.differ(What::Settings, step, name.into(), detail, [mine, theirs]));
+        let values = |values: bool| if values { [top(one), top(other)] } else { [Evidence::None, Evidence::None] };
+        if one.vocabulary() != other.vocabulary() {
+            let detail = format_args!("over vocabularies of different sizes");
+            self.differ(What::Logits, step, format_args!("vocabulary"), detail, values(self.values));
+        } else if let Some(rank) = differing_rank(one, other) {
+            let rank = rank + 1;
+            let detail = format_args!("from the token at rank {rank} of the likeliest on");
+            self.differ(What::Logits, step, format_args!("rank {rank}"), detail, values(self.values));
+        }
+        match &mut self.found {
+            Some(found) => {
+                found.digests = Some([digest(one), digest(other)]);
+                true
             }
+            None => false,
+        }
+    }
+
+    fn settings(&mut self, place: usize) -> bool {
+        let [a, b] = self.records;
+        let step = Some(a.step(place));
+        let (one, other) = (&a.record.start, &b.record.start);
+        let (mine, theirs) = (&one.settings, &other.settings);
+        if self.setting(step, "temperature", mine.temperature().into(), theirs.temperature().into())
+            || self.setting(step, "top_k", mine.top_k().into(), theirs.top_k().into())
+            || self.setting(step, "top_p", mine.top_p().into(), theirs.top_p().into())
+        {
+            return true;
         }
         if one.processors != other.processors {
             let (mut mine, mut theirs) = (one.processors.iter(), other.processors.iter());
@@ -468,137 +526,128 @@ impl Search<'_> {
             loop {
                 let (mine, theirs) = (mine.next(), theirs.next());
                 if mine != theirs || mine.is_none() {
-                    let names = [mine, theirs].map(|processor| processor.map_or("none", Processor::name));
-                    let detail = format!("processor {at} differs ({} and {})", names[0], names[1]);
-                    let values =
-                        [mine, theirs].map(|one| one.map_or(Evidence::None, |one| Evidence::Processor(one.clone())));
-                    return Some(self.differ(What::Settings, step, format!("processors[{at}]"), detail, values));
+                    let name = |one: Option<&Processor>| one.map_or("none", Processor::name);
+                    let detail = format_args!("processor {at} differs ({} and {})", name(mine), name(theirs));
+                    let value = |one: Option<&Processor>| one.cloned().map_or(Evidence::None, Evidence::Processor);
+                    let values = [value(mine), value(theirs)];
+                    return self.differ(What::Settings, step, format_args!("processors[{at}]"), detail, values);
                 }
                 at += 1;
             }
         }
-        let [one, other] = [a, b].map(|story| &story.record.identity.constraint);
-        (one != other).then(|| {
-            let detail = "the constraints differ".to_owned();
-            let values = [one, other].map(|constraint| Evidence::from(constraint.clone()));
-            self.differ(What::Settings, step, "constraint".into(), detail, values)
-        })
+        let (one, other) = (&a.record.identity.constraint, &b.record.identity.constraint);
+        one != other && {
+            let values = [one.clone().into(), other.clone().into()];
+            let (at, detail) = (format_args!("constraint"), format_args!("the constraints differ"));
+            self.differ(What::Settings, step, at, detail, values)
+        }
+    }
+
+    fn setting(&mut self, step: Option<u64>, name: &str, mine: Evidence, theirs: Evidence) -> bool {
+        mine != theirs && {
+            let detail = format!("{name} is {mine} and {theirs}");
+            self.differ(What::Settings, step, format_args!("{name}"), format_args!("{detail}"), [mine, theirs])
+        }
     }
 
     /// As recorded; where no decisions were kept, equal logits and settings are the evidence, since the contract makes
     /// the candidates from nothing else.
-    fn candidates(&mut self, place: usize) -> Option<Difference> {
-        let [a, b] = &self.records;
+    fn candidates(&mut self, place: usize) -> bool {
+        let [a, b] = self.records;
         let step = Some(a.step(place));
-        let decided = |story: &Story| Some(*story.record.decisions.as_ref()?.get(place - story.begin)?);
-        let (Some(one), Some(other)) = (decided(a), decided(b)) else {
-            let lacks = [a, b].map(|story| !story.suffices(place));
-            self.lacks(What::Candidates, lacks, step);
-            return None;
+        let (Some(one), Some(other)) = (a.decided(place), b.decided(place)) else {
+            return self.lacks(What::Candidates, !a.suffices(place), !b.suffices(place), step);
         };
-        if one.candidate_count != other.candidate_count {
-            let values = [one.candidate_count, other.candidate_count];
-            let detail = format!("chosen among {} tokens and among {}", values[0], values[1]);
-            return Some(self.differ(What::Candidates, step, "count".into(), detail, values.map(Evidence::from)));
+        let (mine, theirs) = (one.candidate_count, other.candidate_count);
+        if mine != theirs {
+            let detail = format_args!("chosen among {mine} tokens and among {theirs}");
+            let values = [mine.into(), theirs.into()];
+            return self.differ(What::Candidates, step, format_args!("count"), detail, values);
         }
-        let bits = |number: Option<f64>| number.map(f64::to_bits);
-        if bits(one.selected_probability) != bits(other.selected_probability) {
-            let values = [one.selected_probability, other.selected_probability].map(Evidence::from);
-            let detail = "as many tokens, with other probabilities".to_owned();
-            return Some(self.differ(What::Candidates, step, "probability".into(), detail, values));
+        let same = |one: Option<f64>, other: Option<f64>| one.map(f64::to_bits) == other.map(f64::to_bits);
+        let (mine, theirs) = (one.selected_probability, other.selected_probability);
+        if !same(mine, theirs) {
+            let detail = format_args!("as many tokens, with other probabilities");
+            let values = [mine.into(), theirs.into()];
+            return self.differ(What::Candidates, step, format_args!("probability"), detail, values);
         }
         if one.draw_index != other.draw_index {
-            let values = [one.draw_index, other.draw_index].map(Evidence::from);
-            return Some(self.differ(What::Draw, step, "index".into(), index_detail(&values), values));
+            return self.index(step, one.draw_index.into(), other.draw_index.into());
         }
-        if bits(one.random_draw) != bits(other.random_draw) {
-            let values = [one.random_draw, other.random_draw].map(Evidence::from);
-            let detail = "the same number of the stream was recorded with another value".to_owned();
-            return Some(self.differ(What::Draw, step, "value".into(), detail, values));
+        let (mine, theirs) = (one.random_draw, other.random_draw);
+        !same(mine, theirs) && {
+            let detail = format_args!("the same number of the stream was recorded with another value");
+            self.differ(What::Draw, step, format_args!("value"), detail, [mine.into(), theirs.into()])
         }
-        None
     }
 
-    fn draw(&self, place: usize) -> Option<Difference> {
-        let [a, b] = &self.records;
-        let steps = [a, b].map(|story| story.step(place));
-        let step = Some(steps[0]);
-        if steps[0] != steps[1] {
-            let values = steps.map(Evidence::from);
-            return Some(self.differ(What::Draw, step, "index".into(), index_detail(&values), values));
-        }
-        let seeds = [a, b].map(|story| story.record.start.seed);
-        (seeds[0] != seeds[1]).then(|| {
-            let draw = |seed: u64| {
-                Evidence::List(vec![seed.to_string().into(), uniform(seed, steps[0], streams::TOKENS).into()])
-            };
-            let detail = format!("another seed, so another number at index {}", steps[0]);
-            self.differ(What::Draw, step, "value".into(), detail, seeds.map(draw))
-        })
+    fn index(&mut self, step: Option<u64>, mine: Evidence, theirs: Evidence) -> bool {
+        let values = [mine, theirs];
+        let detail = index_detail(&values);
+        self.differ(What::Draw, step, format_args!("index"), format_args!("{detail}"), values)
     }
 
-    fn token(&self, place: usize) -> Option<Difference> {
-        let [a, b] = &self.records;
-        let ids = [a.ids[place], b.ids[place]];
-        (ids[0] != ids[1]).then(|| {
-            let gives = |story: &Story, id| story.recomputed(place).map(|computed| computed == id);
-            let detail = match [gives(a, ids[0]), gives(b, ids[1])] {
-                [Some(true), Some(false)] => "recomputed here, the step gives the first record's",
-                [Some(false), Some(true)] => "recomputed here, the step gives the second record's",
-                [Some(false), Some(false)] => "recomputed here, the step gives neither",
+    fn draw(&mut self, place: usize) -> bool {
+        let [a, b] = self.records;
+        let (step, other) = (a.step(place), b.step(place));
+        if step != other {
+            return self.index(Some(step), step.into(), other.into());
+        }
+        let (mine, theirs) = (a.record.start.seed, b.record.start.seed);
+        mine != theirs && {
+            let draw =
+                |seed: u64| Evidence::List(vec![seed.to_string().into(), uniform(seed, step, streams::TOKENS).into()]);
+            let detail = format_args!("another seed, so another number at index {step}");
+            self.differ(What::Draw, Some(step), format_args!("value"), detail, [draw(mine), draw(theirs)])
+        }
+    }
+
+    fn token(&mut self, place: usize) -> bool {
+        let [a, b] = self.records;
+        let (one, other) = (a.ids[place], b.ids[place]);
+        one != other && {
+            let detail = match (a.recomputed(place), b.recomputed(place)) {
+                (Some(true), Some(false)) => "recomputed here, the step gives the first record's",
+                (Some(false), Some(true)) => "recomputed here, the step gives the second record's",
+                (Some(false), Some(false)) => "recomputed here, the step gives neither",
                 _ => "whose it should be cannot be recomputed from what there is",
             };
-            self.differ(What::Token, Some(a.step(place)), "id".into(), detail.into(), ids.map(Evidence::from))
-        })
+            let (step, values) = (Some(a.step(place)), [one.into(), other.into()]);
+            self.differ(What::Token, step, format_args!("id"), format_args!("{detail}"), values)
+        }
     }
 
-    fn stop(&mut self, place: usize) -> Option<Difference> {
-        let [a, b] = &self.records;
+    fn stop(&mut self, place: usize) -> bool {
+        let [a, b] = self.records;
         let step = Some(a.step(place));
-        let stops = [a, b].map(|story| &story.record.stop);
-        let reason = |at: usize| stops[at].reason.as_deref().unwrap_or("no reason recorded");
+        let (mine, theirs) = (a.reason_in_words(), b.reason_in_words());
         if a.ids.len() != b.ids.len() {
-            let counts = [a, b].map(|story| (story.ids.len() - place) as u64);
-            let detail = format!(
-                "the first goes on for {} tokens from here ({}), the second for {} ({})",
-                counts[0],
-                reason(0),
-                counts[1],
-                reason(1)
+            let (more, other) = ((a.ids.len() - place) as u64, (b.ids.len() - place) as u64);
+            let detail = format_args!(
+                "the first goes on for {more} tokens from here ({mine}), the second for {other} ({theirs})"
             );
-            return Some(self.differ(What::Stop, step, "tokens".into(), detail, counts.map(Evidence::from)));
+            return self.differ(What::Stop, step, format_args!("tokens"), detail, [more.into(), other.into()]);
         }
-        let [one, other] = stops;
-        // The most tokens count from each record's own start.
-        let last =
-            |story: &Story| story.record.stop.max_tokens.map(|most| story.step(story.begin).saturating_add(most));
-        let parts = [
-            ("max_tokens", [a, b].map(|story| Evidence::from(last(story)))),
-            ("end_tokens", [one, other].map(|stop| Evidence::ids(stop.end_tokens.as_deref()))),
-            ("reason", [one, other].map(|stop| Evidence::from(stop.reason.clone()))),
+        let parts: [(_, _, fn(&Story<'a>) -> Evidence); 3] = [
+            ("max_tokens", "their lengths were to be different", Story::last),
+            ("end_tokens", "other tokens were to end them", Story::end_tokens),
+            ("reason", &format!("the first is over by {mine}, the second by {theirs}"), Story::reason),
         ];
-        let mut lacks = [false; 2];
-        for (at, values) in parts {
-            let absent = [values[0] == Evidence::None, values[1] == Evidence::None];
-            lacks = [lacks[0] || absent[0], lacks[1] || absent[1]];
-            if absent == [false; 2] && values[0] != values[1] {
-                let detail = match at {
-                    "reason" => format!("the first is over by {}, the second by {}", reason(0), reason(1)),
-                    "max_tokens" => "their lengths were to be different".to_owned(),
-                    _ => "other tokens were to end them".to_owned(),
-                };
-                return Some(self.differ(What::Stop, step, at.into(), detail, values));
+        let (mut a_lacks, mut b_lacks) = (false, false);
+        for (at, detail, part) in parts {
+            let values = [part(a), part(b)];
+            let absent = (values[0] == Evidence::None, values[1] == Evidence::None);
+            (a_lacks, b_lacks) = (a_lacks || absent.0, b_lacks || absent.1);
+            if absent == (false, false) && values[0] != values[1] {
+                return self.differ(What::Stop, step, format_args!("{at}"), format_args!("{detail}"), values);
             }
         }
-        self.lacks(What::Stop, lacks, None);
-        None
+        self.lacks(What::Stop, a_lacks, b_lacks, None)
     }
+}
 
-    fn first_token(&self) -> Option<u64> {
-        let [a, b] = &self.records;
-        let (begin, end) = (a.begin.max(b.begin), a.ids.len().min(b.ids.len()));
-        (begin..end).find(|&place| a.ids[place] != b.ids[place]).map(|place| a.step(place))
-    }
+fn digest(frame: &Frame) -> String {
+    format!("{:08x}", frame.checksum())
 }
 
 pub(super) fn index_detail(values: &[Evidence; 2]) -> String {
@@ -683,26 +732,28 @@ pub(super) fn paragraph(comparison: &Comparison) -> String {
 }
 
 fn releases(text: &mut String, release: &[ReleaseField]) -> fmt::Result {
-    let (unsaid, other): (Vec<_>, Vec<_>) =
-        release.iter().partition(|field| field.first.is_none() || field.second.is_none());
-    for (at, ReleaseField { field, first, second }) in other.iter().enumerate() {
-        let opening = if at == 0 { "The records were not made by the same release: " } else { ", " };
-        let [first, second] = [first, second].map(|value| value.as_deref().unwrap_or_default());
-        write!(text, "{opening}{field} {first} and {second}")?;
+    let mut opening = "The records were not made by the same release: ";
+    for ReleaseField { field, first, second } in release {
+        if let (Some(first), Some(second)) = (first, second) {
+            write!(text, "{opening}{field} {first} and {second}")?;
+            opening = ", ";
+        }
     }
-    if !other.is_empty() {
+    if opening == ", " {
         text.push_str(". ");
     }
-    for (at, ReleaseField { field, first, second }) in unsaid.iter().enumerate() {
+    opening = "Not recorded, and so not compared: ";
+    for ReleaseField { field, first, second } in release {
         let who = match (first, second) {
+            (Some(_), Some(_)) => continue,
             (None, None) => "both",
             (None, _) => "the first",
             _ => "the second",
         };
-        let opening = if at == 0 { "Not recorded, and so not compared: " } else { ", " };
         write!(text, "{opening}{field} ({who})")?;
+        opening = ", ";
     }
-    if !unsaid.is_empty() {
+    if opening == ", " {
         text.push_str(". ");
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Where two lists of traces first part: as [`first_divergence`](super::divergence::first_divergence), from what the stages
 //! of each step were seen to leave.
 
-use super::divergence::{Comparison, Difference, Evidence, Missing, Outcome, Side, What, index_detail, paragraph};
+use super::divergence::{Comparison, Difference, Evidence, Missing, Side, What, compared, index_detail};
 use super::json::{FieldError, Fields, Object};
 use super::trace::{Candidate, Stage, Trace};
 use super::version::CONTRACT;
@@ -84,23 +84,7 @@ pub fn first_divergence_of_traces(first: &[Trace], second: &[Trace], values: boo
     if first.is_empty() && second.is_empty() {
         search.missing.push(Missing { what: What::Token, record: Side::Both, step: None });
     }
-    let missing = search.missing;
-    let outcome = match (&found, missing.is_empty()) {
-        (Some(_), _) => Outcome::Diverged,
-        (None, true) => Outcome::Same,
-        (None, false) => Outcome::Insufficient,
-    };
-    let mut comparison = Comparison {
-        outcome,
-        paragraph: String::new(),
-        release: Vec::new(),
-        first: found,
-        first_token,
-        missing,
-        steps,
-    };
-    comparison.paragraph = paragraph(&comparison);
-    comparison
+    compared(Vec::new(), found, first_token, search.missing, steps)
 }
 
 struct Search {
