@@ -133,8 +133,8 @@ impl Run {
     /// As [`Run::decide`].
     pub fn decision<L: Logit>(&self, logits: &[L]) -> Result<SampleDecision, SampleError> {
         match self.process(logits)? {
-            Some(row) => self.decision_of(&row, |_, _| ()),
-            None => self.decision_of(logits, |_, _| ()),
+            Some(row) => self.decision_of(&row, &mut |_, _| ()),
+            None => self.decision_of(logits, &mut |_, _| ()),
         }
     }
 
@@ -152,7 +152,7 @@ impl Run {
                 matches!(processor, Processor::Xtc(_)).then(|| uniform(self.seed(), self.position(), streams::XTC));
             stages.push(stage_of_logits(processor.name(), row, before, draw));
         })?;
-        let decision = self.decision_of(&row, |stage, left| {
+        let decision = self.decision_of(&row, &mut |stage, left| {
             let before = stages[stages.len() - 1].candidates;
             stages.push(stage_of_distribution(stage, left, before));
         })?;
@@ -169,7 +169,7 @@ impl Run {
     fn decision_of<L: Logit>(
         &self,
         row: &[L],
-        seen: impl FnMut(Contract, &Distribution),
+        seen: &mut dyn FnMut(Contract, &Distribution),
     ) -> Result<SampleDecision, SampleError> {
         let allowed = Row::new(row)?.allowed();
         let kept = distribution_in_stages(row, self.settings(), seen)?;
