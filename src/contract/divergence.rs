@@ -310,7 +310,7 @@ serialize_written!(Outcome, Side, What, ReleaseField, Difference, Evidence, Miss
 #[must_use]
 pub fn first_divergence(first: &RecordFile, second: &RecordFile, values: bool) -> Comparison {
     let mut release = Vec::new();
-    for ((field, one), (_, other)) in first.identity.fields().into_iter().zip(second.identity.fields()) {
+    for (field, one, other) in first.identity.beside(&second.identity) {
         if one != other || one.is_none() {
             release.push(ReleaseField { field, first: one.clone(), second: other.clone() });
         }

@@ -68,15 +68,15 @@ impl Identity {
         Value::Object(it)
     }
 
-    /// What two releases are told apart by, each with its name.
-    pub(super) fn fields(&self) -> [(&'static str, &Option<String>); 5] {
-        let model = &self.model;
+    /// What two releases are told apart by: its name, and what each says.
+    pub(super) fn beside<'a>(&'a self, other: &'a Self) -> [(&'static str, &'a Option<String>, &'a Option<String>); 5] {
+        let (mine, theirs) = (&self.model, &other.model);
         [
-            ("crate version", &self.crate_version),
-            ("target", &self.target),
-            ("model file", &model.sha256),
-            ("arithmetic", &model.arithmetic),
-            ("tokenizer", &model.tokenizer_sha256),
+            ("crate version", &self.crate_version, &other.crate_version),
+            ("target", &self.target, &other.target),
+            ("model file", &mine.sha256, &theirs.sha256),
+            ("arithmetic", &mine.arithmetic, &theirs.arithmetic),
+            ("tokenizer", &mine.tokenizer_sha256, &theirs.tokenizer_sha256),
         ]
     }
 }
