@@ -705,37 +705,43 @@ fn top(frame: &Frame) -> Evidence {
     Evidence::List(top)
 }
 
-pub(super) fn paragraph(comparison: &Comparison) -> String {
+fn paragraph(comparison: &Comparison) -> String {
     let Comparison { outcome, release, first, first_token, missing, steps, .. } = comparison;
     let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = releases(&mut text, release);
-    let plural = |count: u64| if count == 1 { "step" } else { "steps" };
-    let _ = match (outcome, first) {
+    releases(&mut text, release);
+    let plural = if *steps == 1 { "step" } else { "steps" };
+    match (outcome, first) {
         (Outcome::Diverged, Some(found)) => differs(&mut text, found, *first_token),
-        (Outcome::Insufficient, _) => write!(
-            text,
-            "No difference was found in {steps} {}, but there is not enough to call the runs the same.",
-            plural(*steps)
+        (Outcome::Insufficient, _) => say(
+            &mut text,
+            format_args!(
+                "No difference was found in {steps} {plural}, but there is not enough to call the runs the same."
+            ),
         ),
-        _ => write!(
-            text,
-            "The runs are the same: {steps} {} with equal input ids, logits, settings and processors, candidates, draws and \
-             tokens, and the same stop.",
-            plural(*steps)
+        _ => say(
+            &mut text,
+            format_args!(
+                "The runs are the same: {steps} {plural} with equal input ids, logits, settings and processors, candidates, \
+                 draws and tokens, and the same stop."
+            ),
         ),
-    };
+    }
     if !missing.is_empty() {
-        let _ = lacking(&mut text, missing, first.is_some());
+        lacking(&mut text, missing, first.is_some());
     }
     text
 }
 
-fn releases(text: &mut String, release: &[ReleaseField]) -> fmt::Result {
+fn say(text: &mut String, words: fmt::Arguments) {
+    // Writing to a string cannot fail.
+    let _ = text.write_fmt(words);
+}
+
+fn releases(text: &mut String, release: &[ReleaseField]) {
     let mut opening = "The records were not made by the same release: ";
     for ReleaseField { field, first, second } in release {
         if let (Some(first), Some(second)) = (first, second) {
-            write!(text, "{opening}{field} {first} and {second}")?;
+            say(text, format_args!("{opening}{field} {first} and {second}"));
             opening = ", ";
         }
     }
@@ -750,48 +756,47 @@ fn releases(text: &mut String, release: &[ReleaseField]) -> fmt::Result {
             (None, _) => "the first",
             _ => "the second",
         };
-        write!(text, "{opening}{field} ({who})")?;
+        say(text, format_args!("{opening}{field} ({who})"));
         opening = ", ";
     }
     if opening == ", " {
         text.push_str(". ");
     }
-    Ok(())
 }
 
-fn differs(text: &mut String, found: &Difference, first_token: Option<u64>) -> fmt::Result {
+fn differs(text: &mut String, found: &Difference, first_token: Option<u64>) {
     match found.step {
-        Some(step) => write!(text, "The runs part at step {step}, in the {}: {}", found.what.name(), found.detail)?,
-        None => write!(text, "The runs part before their first step, in the {}: {}", found.what.name(), found.detail)?,
+        Some(step) => say(text, format_args!("The runs part at step {step}")),
+        None => text.push_str("The runs part before their first step"),
     }
+    say(text, format_args!(", in the {}: {}", found.what.name(), found.detail));
     if let Some([first, second]) = &found.digests {
-        write!(text, " (frame {first} and frame {second})")?;
+        say(text, format_args!(" (frame {first} and frame {second})"));
     }
     if let Some([first, second]) = &found.values {
-        write!(text, "; first {first}, second {second}")?;
+        say(text, format_args!("; first {first}, second {second}"));
     }
     text.push('.');
     match first_token {
-        _ if matches!(found.what, What::Token | What::InputIds | What::Stop) => Ok(()),
-        Some(token) => write!(text, " The first token that differs is that of step {token}."),
-        None => write!(text, " Their tokens are the same all the same, as far as both have them."),
+        _ if matches!(found.what, What::Token | What::InputIds | What::Stop) => {}
+        Some(token) => say(text, format_args!(" The first token that differs is that of step {token}.")),
+        None => text.push_str(" Their tokens are the same all the same, as far as both have them."),
     }
 }
 
-fn lacking(text: &mut String, missing: &[Missing], found: bool) -> fmt::Result {
-    text.push_str(if found { " Missing up to there: " } else { " Missing: " });
-    for (at, Missing { what, record, step }) in missing.iter().enumerate() {
-        let separator = if at == 0 { "" } else { "; " };
+fn lacking(text: &mut String, missing: &[Missing], found: bool) {
+    let mut opening = if found { " Missing up to there: " } else { " Missing: " };
+    for Missing { what, record, step } in missing {
         let record = match record {
             Side::First => "in the first record",
             Side::Second => "in the second record",
             Side::Both => "in both records",
         };
-        write!(text, "{separator}{} {record}", what.name())?;
+        say(text, format_args!("{opening}{} {record}", what.name()));
         if let Some(step) = step {
-            write!(text, " from step {step}")?;
+            say(text, format_args!(" from step {step}"));
         }
+        opening = "; ";
     }
     text.push('.');
-    Ok(())
 }
