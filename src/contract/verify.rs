@@ -213,7 +213,7 @@ fn judge(record: &Record, claim: &Claim) -> Judged<Verdict> {
     let why = if let Some(index) = first_difference(&record.start.prompt, &state.prompt) {
         let at = |ids: &[u32]| ids.get(index).copied();
         Some(Why::Prompt { index: index as u64, expected: at(&record.start.prompt), claimed: at(&state.prompt) })
-    } else if record.start.run_settings() != state.run_settings() {
+    } else if record.start.settings != state.settings || record.start.processors != state.processors {
         Some(Why::Settings { expected: record.start.run_settings(), claimed: state.run_settings() })
     } else if record.start.seed != state.seed {
         Some(Why::Draw { expected: Draw::at(record.start.seed, start), claimed: Draw::at(state.seed, start) })
