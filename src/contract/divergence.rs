@@ -407,6 +407,9 @@ impl<'a> Story<'a> {
     }
 }
 
+/// A part of what stops a run.
+type Part<'a> = fn(&Story<'a>) -> Evidence;
+
 /// Each part of a step is looked at by a method that says whether the records part there.
 struct Search<'a> {
     records: &'a [Story<'a>; 2],
@@ -628,7 +631,7 @@ impl<'a> Search<'a> {
             );
             return self.differ(What::Stop, step, format_args!("tokens"), detail, [more.into(), other.into()]);
         }
-        let parts: [(_, _, fn(&Story<'a>) -> Evidence); 3] = [
+        let parts: [(_, _, Part); 3] = [
             ("max_tokens", "their lengths were to be different", Story::last),
             ("end_tokens", "other tokens were to end them", Story::end_tokens),
             ("reason", &format!("the first is over by {mine}, the second by {theirs}"), Story::reason),

@@ -11,8 +11,11 @@ use crate::core::processors::{Dry, Filter, Penalty, Processor, Processors, Windo
 /// `processor_unknown`, `processor_version_unknown`, a missing, unknown or mistyped field, and every refusal of
 /// [`Processors::new`].
 pub fn read_processors(list: Vec<Object>) -> Result<Processors, StateError> {
-    let list = list.into_iter().map(read).collect::<Result<_, _>>()?;
-    Processors::new(list).map_err(StateError::Processor)
+    let mut processors = Vec::with_capacity(list.len());
+    for object in list {
+        processors.push(read(object)?);
+    }
+    Processors::new(processors).map_err(StateError::Processor)
 }
 
 fn read(object: Object) -> Result<Processor, StateError> {

@@ -33,9 +33,9 @@ impl Claim {
         object.read(|it| {
             let tokens = it.tokens("tokens");
             let state = GeneratorState::from_object(it.object("state"))?;
-            let checksums = if it.has("frame_checksums") { Some(it.strings("frame_checksums")) } else { None };
-            let frame_checksums = checksums.map(|texts| texts.iter().enumerate().map(checksum).collect());
-            Ok(Self { tokens, state, frame_checksums: frame_checksums.transpose()? })
+            let given = it.has("frame_checksums");
+            let frame_checksums = if given { Some(checksums(&it.strings("frame_checksums"))?) } else { None };
+            Ok(Self { tokens, state, frame_checksums })
         })
     }
 
@@ -48,11 +48,19 @@ impl Claim {
     }
 }
 
-fn checksum((at, text): (usize, &String)) -> Result<u32, FieldError> {
-    let checksum = u32::from_str_radix(text, 16).ok().filter(|_| text.len() == 8 && !text.starts_with('+'));
-    checksum.ok_or_else(|| FieldError::Type {
-        path: format!("frame_checksums[{at}]"),
-        expected: "8 hex digits",
-        found: Quoted(&beginning(text, 20)).to_string(),
-    })
+fn checksums(texts: &[String]) -> Result<Vec<u32>, FieldError> {
+    let mut checksums = Vec::with_capacity(texts.len());
+    for (at, text) in texts.iter().enumerate() {
+        match u32::from_str_radix(text, 16) {
+            Ok(checksum) if text.len() == 8 && !text.starts_with('+') => checksums.push(checksum),
+            _ => {
+                return Err(FieldError::Type {
+                    path: format!("frame_checksums[{at}]"),
+                    expected: "8 hex digits",
+                    found: Quoted(&beginning(text, 20)).to_string(),
+                });
+            }
+        }
+    }
+    Ok(checksums)
 }

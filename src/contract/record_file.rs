@@ -194,16 +194,14 @@ impl RecordFile {
                 2 => {
                     let identity = Identity::from_object(it.object("identity"))?;
                     let draws_used = it.integer_or_null("draws_used");
-                    let decisions = if it.null("decisions") { None } else { Some(it.objects("decisions")) };
-                    let decisions = decisions.map(|list| list.into_iter().map(decided).collect()).transpose()?;
+                    let decisions = if it.null("decisions") { None } else { Some(decisions(it.objects("decisions"))?) };
                     (identity, draws_used, decisions, it.object("stop").read(take_stop)?)
                 }
                 form => return Err(RecordError::Form(form)),
             };
             let start = GeneratorState::from_object(it.object("start"))?;
             let tokens = it.tokens("tokens");
-            let frames = if it.null("frames") { None } else { Some(it.strings_or_null("frames")) };
-            let frames = frames.map(|texts| decode(&start, texts)).transpose()?;
+            let frames = if it.null("frames") { None } else { Some(decode(&start, it.strings_or_null("frames"))?) };
             let record = Self { identity, draws_used, decisions, stop, frames, start, tokens };
             record.check()?;
             Ok(record)
@@ -284,6 +282,14 @@ impl Decided {
 }
 
 serialize_written!(Stop, Decided, RecordFile);
+
+fn decisions(list: Vec<Object>) -> Result<Vec<Decided>, StateError> {
+    let mut decisions = Vec::with_capacity(list.len());
+    for object in list {
+        decisions.push(decided(object)?);
+    }
+    Ok(decisions)
+}
 
 fn decided(object: Object) -> Result<Decided, StateError> {
     object.read(|it| {
