@@ -27,7 +27,11 @@ pub struct Entries<'a>(Vec<(&'static str, Value<'a>)>);
 
 impl<'a> Value<'a> {
     pub fn list<T>(items: impl IntoIterator<Item = T>, written: impl Fn(T) -> Self) -> Self {
-        Self::List(items.into_iter().map(written).collect())
+        let mut list = Vec::new();
+        for item in items {
+            list.push(written(item));
+        }
+        Self::List(list)
     }
 
     pub fn text_or_null(text: Option<&'a str>) -> Self {
