@@ -190,9 +190,9 @@ impl Run {
 
 fn stage_of_logits(stage: &'static str, row: &[f64], before: u64, draw: Option<f64>) -> Stage {
     let allowed = row.iter().filter(|logit| **logit != f64::NEG_INFINITY).count() as u64;
-    let top = best((0..).zip(row.iter().copied()).filter(|(_, logit)| *logit != f64::NEG_INFINITY))
-        .map(|(id, logit)| Candidate { id: Some(id), logit: Some(logit + 0.0), probability: None });
-    Stage { stage: stage.into(), candidates: allowed, removed: before - allowed, top: top.collect(), draw }
+    let logits = (0..).zip(row).filter(|(_, logit)| **logit != f64::NEG_INFINITY).map(|(id, logit)| (id, logit + 0.0));
+    let top = named(best(logits), true);
+    Stage { stage: stage.into(), candidates: allowed, removed: before - allowed, top, draw }
 }
 
 fn stage_of_distribution(stage: Contract, left: &Distribution, before: u64) -> Stage {
@@ -203,14 +203,12 @@ fn stage_of_distribution(stage: Contract, left: &Distribution, before: u64) -> S
         Contract::TopP => ("top_p", false),
     };
     let candidates = left.ids().len() as u64;
-    let top = best(left.ids().iter().copied().zip(left.probabilities().iter().copied())).map(|(id, number)| {
-        Candidate { id: Some(id), logit: logits.then_some(number), probability: (!logits).then_some(number) }
-    });
-    Stage { stage: name.into(), candidates, removed: before - candidates, top: top.collect(), draw: None }
+    let top = named(best(left.ids().iter().copied().zip(left.probabilities().iter().copied())), logits);
+    Stage { stage: name.into(), candidates, removed: before - candidates, top, draw: None }
 }
 
 /// The first [`TOP`] by (number high first, id low first), of ids that ascend.
-fn best(numbers: impl Iterator<Item = (u32, f64)>) -> impl Iterator<Item = (u32, f64)> {
+fn best(numbers: impl Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
     let mut top: Vec<(u32, f64)> = Vec::with_capacity(TOP + 1);
     for (id, number) in numbers {
         if top.len() < TOP || number > top[TOP - 1].1 {
@@ -219,5 +217,15 @@ fn best(numbers: impl Iterator<Item = (u32, f64)>) -> impl Iterator<Item = (u32,
             top.truncate(TOP);
         }
     }
-    top.into_iter()
+    top
+}
+
+fn named(numbers: Vec<(u32, f64)>, logits: bool) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for (id, number) in numbers {
+        let number = Some(number);
+        let (logit, probability) = if logits { (number, None) } else { (None, number) };
+        candidates.push(Candidate { id: Some(id), logit, probability });
+    }
+    candidates
 }
