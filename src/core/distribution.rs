@@ -5,6 +5,7 @@
 use super::error::{DistributionError, LogitsError};
 use super::exp::exp;
 use super::logits::{Logit, Row};
+use super::rank::{Rank, after, falling, first, number};
 use super::settings::Settings;
 
 /// What a token is drawn from: ids ascending, with the probability of each.
@@ -171,7 +172,7 @@ fn candidates<L: Logit>(row: &Row<L>, top_k: u32) -> (Vec<u32>, Vec<f64>) {
     if top_k == 0 || top_k >= row.allowed() {
         return row.iter().unzip();
     }
-    best(row.iter(), top_k).into_iter().unzip()
+    best(row.iter(), top_k, &mut Vec::new())
 }
 
 /// The ids of the first k allowed tokens by (logit high first, id low first), ascending.
@@ -179,46 +180,39 @@ pub(crate) fn best_of<L: Logit>(row: &Row<L>, k: u32) -> Vec<u32> {
     if k >= row.allowed() {
         return row.iter().map(|(id, _)| id).collect();
     }
-    best(row.iter(), k).into_iter().map(|(id, _)| id).collect()
+    best(row.iter(), k, &mut Vec::new()).0
 }
 
 /// The first k ≥ 1 of these tokens by (logit high first, id low first), with their logits. Ids ascend, here and there.
-pub(super) fn best(tokens: impl Iterator<Item = (u32, f64)>, top_k: u32) -> Vec<(u32, f64)> {
+pub(super) fn best(
+    tokens: impl Iterator<Item = (u32, f64)>,
+    top_k: u32,
+    spare: &mut Vec<Rank>,
+) -> (Vec<u32>, Vec<f64>) {
     let k = top_k as usize;
     let mut pool = Vec::with_capacity(POOL);
     // What is not above the k-th best cannot enter: its id is higher than those it ties with.
     let mut threshold = f64::NEG_INFINITY;
     for (id, logit) in tokens {
         if logit > threshold {
-            pool.push((id, logit));
+            pool.push((falling(logit), id));
             if pool.len() / 4 > k + POOL {
-                threshold = cut(&mut pool, k);
+                threshold = cut(&mut pool, spare, k);
             }
         }
     }
-    cut(&mut pool, k);
-    pool
+    cut(&mut pool, spare, k);
+    pool.into_iter().map(|(logit, id)| (id, number(logit))).unzip()
 }
 
 /// Cuts a pool of tokens, ids ascending, to the k best; the logit of the last of these.
-fn cut(pool: &mut Vec<(u32, f64)>, k: usize) -> f64 {
-    if pool.len() <= k {
-        return f64::NEG_INFINITY;
-    }
-    let mut logits: Vec<f64> = pool.iter().map(|&(_, logit)| logit).collect();
-    let last = highest_but(k - 1, &mut logits);
-    let mut ties = k - logits.iter().filter(|logit| **logit > last).count();
-    pool.retain(|&(_, logit)| {
-        let tie = logit == last && ties > 0;
-        ties -= usize::from(tie);
-        logit > last || tie
-    });
-    last
-}
-
-/// The highest of some numbers but for so many. Orders them somehow.
-pub(super) fn highest_but(skipped: usize, numbers: &mut [f64]) -> f64 {
-    *numbers.select_nth_unstable_by(skipped, |a, b| b.total_cmp(a)).1
+fn cut(pool: &mut Vec<Rank>, spare: &mut Vec<Rank>, k: usize) -> f64 {
+    spare.clear();
+    spare.reserve(2 * pool.len());
+    spare.extend_from_slice(pool);
+    let Some(last) = after(k - 1, spare) else { return f64::NEG_INFINITY };
+    pool.retain(|rank| *rank <= last);
+    number(last.0)
 }
 
 /// The pool of the k best is cut back to k when it holds more than four times k and this.
@@ -257,61 +251,13 @@ fn keep_nucleus(distribution: &mut Distribution, top_p: f64) {
 }
 
 /// The places, ascending, of the first probabilities by (high first, low place first) up to the one at which their
-/// running sum reaches `top_p`; all where none does. Orders only as much as that takes, in time linear in their number.
+/// running sum reaches `top_p`; all where none does. In time linear in their number.
 pub(crate) fn nucleus(probabilities: &[f64], top_p: f64) -> Vec<u32> {
-    // Bits of non-negative doubles are ordered as the doubles are; the complement puts the likeliest first.
-    let ranks = || (0u32..).zip(probabilities).map(|(at, p)| (!p.to_bits(), at));
-    let mut ranked: Vec<(u64, u32)> = ranks().collect();
-    let mut spare = ranked.clone();
-    let last = reach(&mut ranked, &mut spare, &mut 0.0, top_p).unwrap_or((u64::MAX, u32::MAX));
-    ranks().filter(|rank| *rank <= last).map(|(_, at)| at).collect()
-}
-
-/// Adds probabilities to `sum` by rank until it is ≥ `top_p`; the rank at which it is.
-///
-/// A radix sort from the highest bits in which the ranks differ, 8 at a time, that goes into one part after the other and
-/// leaves the rest as it is. `ranked` is ordered by place where probabilities are equal; `spare` is at least as long.
-fn reach(ranked: &mut [(u64, u32)], spare: &mut [(u64, u32)], sum: &mut f64, top_p: f64) -> Option<(u64, u32)> {
-    const FEW: usize = 32;
-    let (mut all, mut any) = (u64::MAX, 0);
-    for (bits, _) in &*ranked {
-        all &= bits;
-        any |= bits;
-    }
-    if ranked.len() <= FEW || all == any {
-        if all != any {
-            ranked.sort_unstable();
-        }
-        return ranked.iter().copied().find(|(bits, _)| {
-            *sum += f64::from_bits(!bits);
-            *sum >= top_p
-        });
-    }
-    let shift = (u64::BITS - (all ^ any).leading_zeros()).saturating_sub(8);
-    let digit = |bits: u64| (bits >> shift & 255) as usize;
-    let mut ends = [0; 256];
-    for (bits, _) in &*ranked {
-        ends[digit(*bits)] += 1;
-    }
-    let mut end = 0;
-    for count in &mut ends {
-        (*count, end) = (end, end + *count);
-    }
-    // Each starts as the start of its part, and has become its end when all are in place.
-    for one in &*ranked {
-        let place = &mut ends[digit(one.0)];
-        spare[*place] = *one;
-        *place += 1;
-    }
-    ranked.copy_from_slice(&spare[..ranked.len()]);
-    let mut start = 0;
-    for end in ends {
-        if start < end
-            && let Some(last) = reach(&mut ranked[start..end], spare, sum, top_p)
-        {
-            return Some(last);
-        }
-        start = end;
-    }
-    None
+    let ranks = || probabilities.iter().map(|p| falling(*p)).zip(0..);
+    let mut sum = 0.0;
+    let last = first(&mut ranks().collect(), &mut |(_, at)| {
+        sum += probabilities[at as usize];
+        sum >= top_p
+    });
+    ranks().filter(|rank| last.is_none_or(|last| *rank <= last)).map(|(_, at)| at).collect()
 }

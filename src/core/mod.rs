@@ -11,6 +11,7 @@ pub mod ln;
 pub mod logits;
 pub mod mosaic;
 pub mod processors;
+pub(crate) mod rank;
 pub mod sample;
 pub mod settings;
 pub mod speculative;

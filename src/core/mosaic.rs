@@ -10,6 +10,7 @@ use super::distribution::normalize;
 use super::error::{Offender, Refusal};
 use super::exp::exp;
 use super::logits::Logit;
+use super::rank::{falling, first};
 use super::splitmix::{streams, uniform};
 
 /// The name under which decisions of this contract are recorded.
@@ -204,13 +205,15 @@ pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Can
         }
         scaled.push(number);
     }
-    // By (scaled high first, id low first). All orders of this crate sort the same pairs: one sort in the package.
-    let mut ranked: Vec<(u64, u32)> = scaled.iter().map(|&number| falling(number)).zip(0..).collect();
-    ranked.sort_unstable();
-    ranked.truncate(config.top_k as usize);
+    // By (scaled high first, id low first).
+    let mut ids = Vec::with_capacity(config.top_k as usize);
+    first(&mut scaled.iter().map(|&number| falling(number)).zip(0..).collect(), &mut |(_, id)| {
+        ids.push(id);
+        ids.len() == config.top_k as usize
+    });
 
-    let highest = scaled[ranked[0].1 as usize];
-    let mut probabilities: Vec<f64> = ranked.iter().map(|&(_, id)| exp(scaled[id as usize] - highest)).collect();
+    let highest = scaled[ids[0] as usize];
+    let mut probabilities: Vec<f64> = ids.iter().map(|&id| exp(scaled[id as usize] - highest)).collect();
     normalize(&mut probabilities);
     let mut sum = 0.0;
     let reached = probabilities.iter().position(|probability| {
@@ -219,14 +222,8 @@ pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Can
     });
     probabilities.truncate(reached.map_or(probabilities.len(), |last| last + 1));
     normalize(&mut probabilities);
-    let ids = ranked.iter().take(probabilities.len()).map(|(_, id)| *id).collect();
+    ids.truncate(probabilities.len());
     Ok(Candidates { ids, probabilities })
-}
-
-/// An integer that falls as the number rises.
-fn falling(number: f64) -> u64 {
-    let bits = number.to_bits();
-    if number.is_sign_negative() { bits } else { !(bits | 1 << 63) }
 }
 
 /// Chooses a token; `draw_index` says which draw of the seed is used when sampling.

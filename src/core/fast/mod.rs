@@ -40,9 +40,10 @@ use quillmate_kernels::rows::{BLOCK, Precision, Weighing, widened};
 
 use std::cell::Cell;
 
-use super::distribution::{among, best, distribution, highest_but};
+use super::distribution::{among, best, distribution};
 use super::error::{LogitsError, SampleError};
 use super::logits::{Logit, Numbers, Row};
+use super::rank::{Rank, after, falling, number};
 use super::settings::Settings;
 use nucleus::{Cut, narrow};
 
@@ -125,8 +126,8 @@ thread_local! {
 }
 
 /// Memory that is kept from one token to the next, one of these a thread (in the wasm, one for all generators): V/4 bytes
-/// for a row of V logits, and with top-p 24 for each token that is picked out. These are few, and at most V, where very many
-/// logits are equal.
+/// for a row of V logits, with top-p 24 for each token that is picked out (these are few, and at most V, where very many
+/// logits are equal), and with top-k about 256 for each of the k.
 #[derive(Default)]
 struct Scratch {
     /// The highest logit of each block.
@@ -139,6 +140,8 @@ struct Scratch {
     weights: Vec<f64>,
     /// Which of these are still in question.
     open: Vec<u32>,
+    /// With top-k: what the k-th best is found among.
+    ranked: Vec<Rank>,
     /// Where the picked tokens are all from some logit up: that logit.
     picked_from: Option<f64>,
 }
@@ -201,6 +204,7 @@ impl Scratch {
             logits: Vec::new(),
             weights: Vec::new(),
             open: Vec::new(),
+            ranked: Vec::new(),
             picked_from: None,
         }
     }
@@ -268,13 +272,14 @@ impl Scratch {
         }
         // Where fewer sets than k allow a token, every allowed token.
         let mut lowest = narrow(row, f64::MIN);
-        if k as usize <= sets.len() {
-            let highest = highest_but(k as usize - 1, sets);
-            lowest = if highest > lowest { highest } else { lowest };
+        self.ranked.clear();
+        self.ranked.extend(sets.iter().map(|set| (falling(*set), 0)));
+        if let Some((highest, _)) = after(k as usize - 1, &mut self.ranked) {
+            lowest = if number(highest) > lowest { number(highest) } else { lowest };
         }
         self.collect(vectors, row, lowest, f64::INFINITY);
         let tokens = self.ids.iter().copied().zip(self.logits.iter().copied());
-        let (ids, logits) = best(tokens, k).into_iter().unzip();
+        let (ids, logits) = best(tokens, k, &mut self.ranked);
         among(ids, logits, settings, &mut |_, _| ()).walk(u)
     }
 

@@ -7,6 +7,7 @@ use crate::core::distribution::{best_of, nucleus};
 use crate::core::exp::exp;
 use crate::core::ln::ln;
 use crate::core::logits::Row;
+use crate::core::rank::first;
 use crate::core::splitmix::{streams, uniform};
 
 /// The allowed tokens, ids ascending, with logits and probabilities at temperature 1.
@@ -109,7 +110,7 @@ fn keep_from(row: &mut [f64], least: f64, min_keep: u32) {
     }
 }
 
-/// Bans all tokens but these (ids ascending) and the first `min_keep` by (logit high first, id low first).
+/// Bans all tokens but these and the first `min_keep` by (logit high first, id low first).
 fn keep(row: &mut [f64], kept: impl IntoIterator<Item = u32>, min_keep: u32) {
     let best = best(row, min_keep);
     let mut stays = vec![false; row.len()];
@@ -172,18 +173,14 @@ pub(super) fn typical(row: &mut [f64], it: &Filter) {
         let entropy = softmax.entropy();
         // Bits of non-negative doubles are ordered as the doubles are.
         let distances = softmax.log_probabilities().map(|g| (-g - entropy).abs().to_bits());
-        let mut order: Vec<(u64, u32)> = distances.zip(0..).collect();
-        order.sort_unstable();
         let mut sum = 0.0;
-        let mut kept = 0;
-        for (_, at) in &order {
-            kept += 1;
-            sum += softmax.probabilities[*at as usize];
-            if sum >= it.value {
-                break;
-            }
-        }
-        keep(row, order[..kept].iter().map(|(_, at)| softmax.ids[*at as usize]), it.min_keep);
+        let mut kept = Vec::new();
+        first(&mut distances.zip(0..).collect(), &mut |(_, at)| {
+            kept.push(softmax.ids[at as usize]);
+            sum += softmax.probabilities[at as usize];
+            sum >= it.value
+        });
+        keep(row, kept, it.min_keep);
     });
 }
 

@@ -2,6 +2,7 @@
 
 use super::fixed::{deny, finite};
 use super::{Dry, Penalty, Position, Problem, Window};
+use crate::core::rank::ordered;
 
 /// The tokens that count, oldest first.
 fn tokens(position: &Position, window: Window) -> Vec<u32> {
@@ -21,9 +22,8 @@ fn penalize(
     penalty: &Penalty,
     with: impl Fn(f64, f64) -> f64,
 ) -> Result<(), Problem> {
-    // Pairs, because the crate sorts such pairs anyway.
-    let mut history: Vec<(u64, u32)> = tokens(position, penalty.window).into_iter().map(|id| (0, id)).collect();
-    history.sort_unstable();
+    let history = tokens(position, penalty.window);
+    let history = ordered(history.iter().map(|id| (u64::from(*id), *id)).collect());
     for same in history.chunk_by(|a, b| a == b) {
         let id = same[0].1;
         let Some(logit) = row.get_mut(id as usize).filter(|logit| **logit != f64::NEG_INFINITY) else { continue };
@@ -96,14 +96,12 @@ pub(super) fn dry(row: &mut [f64], position: &Position, it: &Dry) -> Result<(), 
     history.reverse();
     // How long the repetition is that each token would go on with; in ascending order of ids.
     let lengths = common_prefixes(&history);
-    let mut repeats: Vec<(u64, u32)> = (1..history.len())
+    let repeats = (1..history.len())
         .map(|at| (history[at - 1].into(), lengths[at].min(reach) as u32))
-        .filter(|&(_, length)| length >= it.allowed_length)
-        .collect();
-    repeats.sort_unstable();
-    for same in repeats.chunk_by(|a, b| a.0 == b.0) {
-        let (id, length) = same[same.len() - 1];
-        let id = id as u32;
+        .filter(|&(_, length)| length >= it.allowed_length);
+    for same in ordered(repeats.collect()).chunk_by(|a, b| a.0 == b.0) {
+        let id = same[0].0 as u32;
+        let length = same.iter().fold(0, |longest, &(_, length)| longest.max(length));
         if let Some(logit) = row.get_mut(id as usize).filter(|logit| **logit != f64::NEG_INFINITY) {
             *logit = finite(id, *logit - it.multiplier * power(it.base, length - it.allowed_length))?;
         }

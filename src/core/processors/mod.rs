@@ -11,6 +11,7 @@ mod history;
 pub use error::{Problem, ProcessorError};
 
 use super::error::Offender;
+use super::rank::ordered;
 use super::settings::Temperature;
 
 /// Which tokens of a run count as its history.
@@ -213,8 +214,7 @@ impl Processor {
                 for (_, bias) in biases {
                     within("biases", *bias, true)?;
                 }
-                let mut ids: Vec<(u64, u32)> = biases.iter().map(|(id, _)| (0, *id)).collect();
-                ids.sort_unstable();
+                let ids = ordered(biases.iter().map(|&(id, _)| (id.into(), id)).collect());
                 match ids.windows(2).find(|pair| pair[0] == pair[1]) {
                     Some(pair) => Err(Problem::TokenRepeated(pair[0].1)),
                     None => Ok(()),
