@@ -93,7 +93,7 @@ pub(super) const LN2_NEXT: u64 = 0xd03c_d0c9_9ca6_2d8b;
 /// 1 / ln 2.
 const INV_LN2: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
 /// 1 in fixed point.
-pub(super) const ONE: u128 = 1 << 126;
+const ONE: u128 = 1 << 126;
 
 /// floor(2^126 / n!).
 const INVERSE_FACTORIALS: [u128; 34] = {
@@ -122,14 +122,16 @@ fn exp_accurate(x: f64) -> f64 {
     let mut k = (x * INV_LN2) as i32;
     let multiple = (k as i128).wrapping_mul(LN2 as i128).wrapping_add((i128::from(k) * i128::from(LN2_NEXT)) >> 64);
     let mut r = fixed.wrapping_sub(multiple);
-    // The quotient was cut towards zero from a rounded product: one step either way at most, two for a negative x.
-    while r < 0 {
-        r += LN2 as i128;
-        k -= 1;
-    }
-    while r >= LN2 as i128 {
-        r -= LN2 as i128;
-        k += 1;
+    // The quotient was cut towards zero from a rounded product: one step either way at most, two for a negative x. (Loops
+    // that end by themselves would be compiled to divisions of 128 bits.)
+    for _ in 0..2 {
+        if r < 0 {
+            r += LN2 as i128;
+            k -= 1;
+        } else if r >= LN2 as i128 {
+            r -= LN2 as i128;
+            k += 1;
+        }
     }
     let r = r as u128;
     let mut value = INVERSE_FACTORIALS[33];

@@ -17,7 +17,7 @@
 //! "Worst cases for correct rounding of the elementary functions in double precision", ARITH-15, 2001). An exact tie is
 //! impossible: ln x of a rational x ≠ 1 is transcendental (Lindemann).
 
-use super::exp::{LN2, LN2_NEXT, ONE, multiply};
+use super::exp::{LN2, LN2_NEXT, multiply};
 
 /// ln x, rounded to the nearest double, for every double.
 ///
@@ -78,23 +78,32 @@ pub fn ln(x: f64) -> f64 {
 fn atanh2(a: u64, b: u64) -> (u128, u32) {
     // z = s·2^-e, s in [1, 2) with 126 fraction bits.
     let mut e = 0;
-    let mut numerator = u128::from(a);
-    let denominator = u128::from(b);
-    while numerator < denominator {
+    let mut numerator = a;
+    while numerator < b {
         numerator <<= 1;
         e += 1;
     }
-    let (head, rest) = ((numerator << 63) / denominator, (numerator << 63) % denominator);
-    let s = (head << 63) | ((rest << 63) / denominator);
+    let s = quotient(numerator, b, 9);
     let square = shift_right(multiply(s, s >> 1), 2 * e - 1);
-    let mut p = ONE / 51;
+    let mut p = quotient(1, 51, 42);
     let mut i = 25;
     while i > 0 {
         i -= 1;
-        p = ONE / (2 * i + 1) + multiply(p, square);
+        p = quotient(1, 2 * i + 1, 42) + multiply(p, square);
     }
     // 2·s·P·2^-e with 126 fraction bits is s·P with 125.
     (multiply(p, s >> 1) << 1, e)
+}
+
+/// a·2^126/b, rounded down: digit by digit of so many bits, which divide 126; a < 2b, b·2^bits ≤ 2^64.
+fn quotient(a: u64, b: u64, bits: u32) -> u128 {
+    let (mut quotient, mut rest) = (u128::from(a / b), a % b);
+    for _ in 0..126 / bits {
+        rest <<= bits;
+        quotient = quotient << bits | u128::from(rest / b);
+        rest %= b;
+    }
+    quotient
 }
 
 /// As `>>`, and 0 where all bits are shifted out.
