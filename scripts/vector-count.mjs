@@ -8,6 +8,7 @@ const elsewhere = {
   processor: ["processors", "processors"],
   processed_run: ["processors", "runs"],
   golden: ["golden_run", "runs"],
+  number: ["numbers", "numbers"],
   mosaic: ["contract", "mosaic-splitmix64-top-k-top-p-v1"],
 };
 const [file, section] = elsewhere[kind] ?? ["contract", kind];

@@ -60,3 +60,8 @@ fn every_processor() {
 fn every_run_with_processors_straight_and_resumed() {
     println!("ran {} processed_run cases", shared::processed_runs());
 }
+
+#[test]
+fn every_number_in_a_message() {
+    println!("ran {} number cases", shared::numbers());
+}

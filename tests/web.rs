@@ -61,6 +61,11 @@ fn every_processor() {
 }
 
 #[wasm_bindgen_test]
+fn every_number_in_a_message() {
+    console_log!("ran {} number cases", shared::numbers());
+}
+
+#[wasm_bindgen_test]
 fn a_claim_is_checked_here_as_on_a_server() {
     let logits = [0.5f32, 1.5, -2.0, 1.5];
     let settings = Settings::new(0.8, 3, 0.9).expect("valid");

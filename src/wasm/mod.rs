@@ -105,7 +105,7 @@ pub fn exp(x: &JsValue) -> Result<f64, JsValue> {
 pub fn random_seed() -> Result<String, JsValue> {
     getrandom::u64()
         .map(|seed| seed.to_string())
-        .map_err(|error| sampler_error("random_unavailable", &format!("no secure random source: {error}")))
+        .map_err(|_| sampler_error("random_unavailable", "there is no secure random source"))
 }
 
 /// `stateSchema()`.

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deriveSeed, distribution, draw, exp, Generator, sampleToken, uniform } from "@quillmate/sampler";
-import { asF32, below, contract, derivedSeeds, fromBits, hardExp, LARGEST_U, numbers, settingsOf, toBits } from "./support.mjs";
+import { asF32, below, contract, derivedSeeds, fromBits, hardExp, LARGEST_U, numbers, settingsOf, toBits, writtenNumbers } from "./support.mjs";
 
 /** One test over all cases of a kind. */
 function cases(kind, list, check) {
@@ -36,6 +36,11 @@ cases("uniform", contract.uniform, ({ seed, step, stream, draw: bits, uniform_bi
 cases("derive_seed", derivedSeeds.derive_seed, ({ root, label, attempt, seed }, name) => {
   assert.equal(deriveSeed(root, label, BigInt(attempt)), seed, name);
   assert.equal(deriveSeed(BigInt(root), label, BigInt(attempt)), seed, name);
+});
+
+cases("number", writtenNumbers.numbers, ([bits, text], name) => {
+  const message = `temperature must be finite and at least 0, but is ${text}`;
+  assert.throws(() => sampleToken(new Float64Array(1), { temperature: fromBits(bits) }, 0), { message }, name);
 });
 
 cases("sample", contract.sample, (vector, name) => {

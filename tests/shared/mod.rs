@@ -128,6 +128,19 @@ pub fn processors() -> usize {
     cases.len()
 }
 
+/// Numbers in messages.
+pub fn numbers() -> usize {
+    let vectors: Value = serde_json::from_str(include_str!("../vectors/numbers.json")).expect("JSON");
+    let cases = vectors["numbers"].as_array().expect("a list");
+    assert!(!cases.is_empty());
+    for case in cases {
+        let refused = Settings::new(f64::from_bits(bits(&case[0])), 0, 1.0).expect_err("is refused").to_string();
+        let text = case[1].as_str().expect("text");
+        assert_eq!(refused, format!("temperature must be finite and at least 0, but is {text}"));
+    }
+    cases.len()
+}
+
 /// [`golden_run`] for runs with processors.
 pub fn processed_runs() -> usize {
     whole_runs(&processor_vectors())
