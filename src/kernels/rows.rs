@@ -156,7 +156,9 @@ mod body {
         }
     }
 
-    #[inline(always)]
+    // (Apart from its callers in the wasm, for its size.)
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {
         let mut wide = [f64::NEG_INFINITY; BLOCK];
         match row {
@@ -338,30 +340,7 @@ mod body {
 
     #[inline(always)]
     pub fn collect(row: Numbers, maxima: &[f64], lowest: f64, highest: f64, ids: &mut Vec<u32>, logits: &mut Vec<f64>) {
-        match row {
-            Numbers::F32(row) => {
-                let (banned, within) = (f32::NEG_INFINITY, (lowest as f32)..=(highest as f32));
-                collect_of(row, banned, maxima, lowest, |logit| within.contains(&logit), ids, logits);
-            }
-            Numbers::F64(row) => {
-                let banned = f64::NEG_INFINITY;
-                collect_of(row, banned, maxima, lowest, |logit| (lowest..=highest).contains(&logit), ids, logits);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn collect_of<T: Copy + Into<f64>>(
-        row: &[T],
-        banned: T,
-        maxima: &[f64],
-        lowest: f64,
-        within: impl Fn(T) -> bool,
-        ids: &mut Vec<u32>,
-        logits: &mut Vec<f64>,
-    ) {
         let mut count = ids.len();
-        let mut filled = [banned; BLOCK];
         for (at, maximum) in maxima.iter().enumerate() {
             if *maximum < lowest {
                 continue;
@@ -370,7 +349,8 @@ mod body {
                 ids.resize(2 * count + BLOCK, 0);
                 logits.resize(2 * count + BLOCK, 0.0);
             }
-            for (group, some) in block(row, at, &mut filled).as_chunks::<LANES>().0.iter().enumerate() {
+            for (group, some) in widened(row, at).as_chunks::<LANES>().0.iter().enumerate() {
+                let within = |logit: f64| (lowest..=highest).contains(&logit);
                 let mut any = false;
                 for &logit in some {
                     any |= within(logit);
@@ -379,7 +359,7 @@ mod body {
                     // Written in any case, counted where it belongs: no branch to guess.
                     for (lane, &logit) in some.iter().enumerate() {
                         ids[count] = (at * BLOCK + group * LANES + lane) as u32;
-                        logits[count] = logit.into() + 0.0;
+                        logits[count] = logit + 0.0;
                         count += usize::from(within(logit));
                     }
                 }
