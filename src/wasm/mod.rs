@@ -31,6 +31,11 @@ use crate::core::{derive, sample, speculative, splitmix};
 use error::{refuse, sampler_error};
 use read::of_either_type;
 
+// For a wasm with threads it is not made.
+#[cfg(not(target_feature = "atomics"))]
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &'static str = include_str!("api.d.ts");
 
