@@ -208,7 +208,6 @@ pub(super) fn best(
 /// Cuts a pool of tokens, ids ascending, to the k best; the logit of the last of these.
 fn cut(pool: &mut Vec<Rank>, spare: &mut Vec<Rank>, k: usize) -> f64 {
     spare.clear();
-    spare.reserve(2 * pool.len());
     spare.extend_from_slice(pool);
     let Some(last) = after(k - 1, spare) else { return f64::NEG_INFINITY };
     pool.retain(|rank| *rank <= last);
@@ -255,8 +254,8 @@ fn keep_nucleus(distribution: &mut Distribution, top_p: f64) {
 pub(crate) fn nucleus(probabilities: &[f64], top_p: f64) -> Vec<u32> {
     let ranks = || probabilities.iter().map(|p| falling(*p)).zip(0..);
     let mut sum = 0.0;
-    let last = first(&mut ranks().collect(), &mut |(_, at)| {
-        sum += probabilities[at as usize];
+    let last = first(&mut ranks().collect(), &mut |(probability, _)| {
+        sum += number(probability);
         sum >= top_p
     });
     ranks().filter(|rank| last.is_none_or(|last| *rank <= last)).map(|(_, at)| at).collect()

@@ -25,14 +25,18 @@ pub fn first(ranked: &mut Vec<Rank>, is_last: &mut dyn FnMut(Rank) -> bool) -> O
     first_of(ranked, spare, is_last)
 }
 
-/// The one that so many come before; `None` where there are not more.
+/// The one that so many come before; `None` where there are not more. Leaves anything behind.
 pub fn after(skipped: usize, ranked: &mut Vec<Rank>) -> Option<Rank> {
-    let mut left = skipped;
-    first(ranked, &mut |_| {
-        let found = left == 0;
-        left = left.wrapping_sub(1);
-        found
-    })
+    let mut skipped = skipped;
+    while let Some(shift) = order_few(ranked) {
+        let found = counts(ranked, shift).iter().position(|count| {
+            let found = skipped < *count;
+            skipped -= if found { 0 } else { *count };
+            found
+        })?;
+        ranked.retain(|(bits, _)| digit(*bits, shift) == found);
+    }
+    ranked.get(skipped).copied()
 }
 
 /// All of these in their order.
@@ -49,36 +53,17 @@ pub fn ordered(mut ranked: Vec<Rank>) -> Vec<Rank> {
 /// A radix sort from the highest bits in which the integers differ, 8 at a time, that goes into one part after the other and
 /// leaves the rest as it is. `spare` is at least as long as `ranked`.
 fn first_of(ranked: &mut [Rank], spare: &mut [Rank], is_last: &mut dyn FnMut(Rank) -> bool) -> Option<Rank> {
-    const FEW: usize = 24;
-    let (mut all, mut any) = (u64::MAX, 0);
-    for (bits, _) in &*ranked {
-        all &= bits;
-        any |= bits;
-    }
-    if ranked.len() <= FEW || all == any {
-        for end in 1..ranked.len() {
-            for at in (1..=end).rev().take_while(|_| all != any) {
-                if ranked[at - 1].0 <= ranked[at].0 {
-                    break;
-                }
-                ranked.swap(at - 1, at);
-            }
-        }
+    let Some(shift) = order_few(ranked) else {
         return ranked.iter().copied().find(|rank| is_last(*rank));
-    }
-    let shift = (u64::BITS - (all ^ any).leading_zeros()).saturating_sub(8);
-    let digit = |bits: u64| (bits >> shift & 255) as usize;
-    let mut ends = [0; 256];
-    for (bits, _) in &*ranked {
-        ends[digit(*bits)] += 1;
-    }
+    };
+    let mut ends = counts(ranked, shift);
     let mut end = 0;
     for count in &mut ends {
         (*count, end) = (end, end + *count);
     }
     // Each starts as the start of its part, and has become its end when all are in place.
     for one in &*ranked {
-        let place = &mut ends[digit(one.0)];
+        let place = &mut ends[digit(one.0, shift)];
         spare[*place] = *one;
         *place += 1;
     }
@@ -93,6 +78,39 @@ fn first_of(ranked: &mut [Rank], spare: &mut [Rank], is_last: &mut dyn FnMut(Ran
         start = end;
     }
     None
+}
+
+/// Orders these if they are few or all equal; else says where the highest 8 bits begin in which they differ.
+fn order_few(ranked: &mut [Rank]) -> Option<u32> {
+    const FEW: usize = 24;
+    let (mut all, mut any) = (u64::MAX, 0);
+    for (bits, _) in &*ranked {
+        all &= bits;
+        any |= bits;
+    }
+    if ranked.len() > FEW && all != any {
+        return Some((u64::BITS - (all ^ any).leading_zeros()).saturating_sub(8));
+    }
+    for end in 1..ranked.len() {
+        let mut at = end;
+        while at > 0 && ranked[at - 1].0 > ranked[at].0 {
+            ranked.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+    None
+}
+
+fn digit(bits: u64, shift: u32) -> usize {
+    (bits >> shift & 255) as usize
+}
+
+fn counts(ranked: &[Rank], shift: u32) -> [usize; 256] {
+    let mut counts = [0; 256];
+    for (bits, _) in ranked {
+        counts[digit(*bits, shift)] += 1;
+    }
+    counts
 }
 
 #[cfg(test)]

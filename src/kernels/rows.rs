@@ -134,7 +134,7 @@ pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {
 }
 
 mod body {
-    use std::ops::Add;
+    use std::ops::{Add, RangeInclusive};
 
     use super::{BLOCK, COARSE_FLOOR, FLOOR, NEGLIGIBLE, Numbers, Precision, Weighing};
 
@@ -156,7 +156,6 @@ mod body {
         }
     }
 
-    // (Apart from its callers in the wasm, for its size.)
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub fn widened(row: Numbers, at: usize) -> [f64; BLOCK] {
@@ -349,24 +348,49 @@ mod body {
                 ids.resize(2 * count + BLOCK, 0);
                 logits.resize(2 * count + BLOCK, 0.0);
             }
-            for (group, some) in widened(row, at).as_chunks::<LANES>().0.iter().enumerate() {
-                let within = |logit: f64| (lowest..=highest).contains(&logit);
-                let mut any = false;
-                for &logit in some {
-                    any |= within(logit);
+            let (ids, logits) = (&mut ids[count..], &mut logits[count..]);
+            // In the wasm one loop for both types, for its size.
+            count += match row {
+                _ if cfg!(target_arch = "wasm32") => pick(&widened(row, at), at, lowest..=highest, ids, logits),
+                Numbers::F32(row) => {
+                    let mut filled = [f32::NEG_INFINITY; BLOCK];
+                    pick(block(row, at, &mut filled), at, (lowest as f32)..=(highest as f32), ids, logits)
                 }
-                if any {
-                    // Written in any case, counted where it belongs: no branch to guess.
-                    for (lane, &logit) in some.iter().enumerate() {
-                        ids[count] = (at * BLOCK + group * LANES + lane) as u32;
-                        logits[count] = logit + 0.0;
-                        count += usize::from(within(logit));
-                    }
+                Numbers::F64(row) => {
+                    let mut filled = [f64::NEG_INFINITY; BLOCK];
+                    pick(block(row, at, &mut filled), at, lowest..=highest, ids, logits)
                 }
-            }
+            };
         }
         ids.truncate(count);
         logits.truncate(count);
+    }
+
+    /// Writes down the logits of a block that are within the range, and says how many.
+    #[inline(always)]
+    fn pick<T: Copy + PartialOrd + Into<f64>>(
+        block: &[T; BLOCK],
+        at: usize,
+        range: RangeInclusive<T>,
+        ids: &mut [u32],
+        logits: &mut [f64],
+    ) -> usize {
+        let mut count = 0;
+        for (group, some) in block.as_chunks::<LANES>().0.iter().enumerate() {
+            let mut any = false;
+            for logit in some {
+                any |= range.contains(logit);
+            }
+            if any {
+                // Written in any case, counted where it belongs: no branch to guess.
+                for (lane, logit) in some.iter().enumerate() {
+                    ids[count] = (at * BLOCK + group * LANES + lane) as u32;
+                    logits[count] = (*logit).into() + 0.0;
+                    count += usize::from(range.contains(logit));
+                }
+            }
+        }
+        count
     }
 
     #[inline(always)]
