@@ -127,7 +127,7 @@ thread_local! {
 
 /// Memory that is kept from one token to the next, one of these a thread (in the wasm, one for all generators): V/4 bytes
 /// for a row of V logits, with top-p 24 for each token that is picked out (these are few, and at most V, where very many
-/// logits are equal), and with top-k about 256 for each of the k.
+/// logits are equal), and with top-k about 64 for each of the k.
 #[derive(Default)]
 struct Scratch {
     /// The highest logit of each block.
