@@ -6,6 +6,7 @@ mod limits;
 mod llama;
 mod processors;
 mod real_model;
+mod request;
 mod restart;
 mod site;
 mod speculation;
