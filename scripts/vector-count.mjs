@@ -8,6 +8,8 @@ const elsewhere = {
   processor: ["processors", "processors"],
   processed_run: ["processors", "runs"],
   golden: ["golden_run", "runs"],
+  greedy: ["greedy", "greedy"],
+  mosaic_greedy: ["greedy", "mosaic_greedy"],
   number: ["numbers", "numbers"],
   mosaic: ["contract", "mosaic-splitmix64-top-k-top-p-v1"],
 };

@@ -29,6 +29,16 @@ fn every_sample() {
     println!("ran {} sample cases", shared::samples());
 }
 
+#[test]
+fn every_greedy_choice_whatever_the_other_settings_hold() {
+    println!("ran {} greedy cases", shared::greedy());
+}
+
+#[test]
+fn every_greedy_choice_of_the_older_contract() {
+    println!("ran {} mosaic_greedy cases", shared::mosaic_greedy());
+}
+
 /// `tests/vectors/golden_run.py` says where these come from.
 #[test]
 fn every_golden_run_straight_and_resumed() {

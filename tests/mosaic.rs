@@ -22,7 +22,19 @@ fn greedy_ties_take_the_lowest_id_and_consume_no_draw() {
     assert_eq!((decision.selected_probability, decision.random_draw, decision.draw_index), (None, None, None));
     assert_eq!(decision.algorithm_version, "mosaic-splitmix64-top-k-top-p-v1");
     assert_eq!(sampler.draws(), 0);
-    assert_eq!(sampler.next(&[-0.0, 0.0]).unwrap().token_id, 0);
+}
+
+/// The published code takes the greatest by `f64::total_cmp`, then the lower id.
+#[test]
+fn greedy_goes_by_the_total_order_in_which_minus_zero_is_below_zero() {
+    let mut sampler = Sampler::new(SelectionStrategy::Greedy, 42);
+    for (logits, token) in [(&[-0.0, 0.0][..], 1), (&[0.0, -0.0], 0), (&[-1.0, -0.0, 0.0, -0.0], 2), (&[-0.0, -0.0], 0)]
+    {
+        assert_eq!(sampler.next(logits).unwrap().token_id, token, "{logits:?}");
+        let mut run = MosaicState::new(vec![7], 42, SelectionStrategy::Greedy);
+        run.step_with(logits).unwrap();
+        assert_eq!(run.tokens, [token], "{logits:?}");
+    }
 }
 
 #[test]

@@ -34,6 +34,12 @@ fn every_sample() {
 }
 
 #[wasm_bindgen_test]
+fn every_greedy_choice() {
+    console_log!("ran {} greedy cases", shared::greedy());
+    console_log!("ran {} mosaic_greedy cases", shared::mosaic_greedy());
+}
+
+#[wasm_bindgen_test]
 fn every_speculation() {
     console_log!("ran {} speculative cases", shared::speculations());
 }

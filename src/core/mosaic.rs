@@ -2,7 +2,7 @@
 //!
 //! It differs from `quillmate-v1` in more than its name: logits are divided by the temperature before the maximum is
 //! subtracted, every sum and the walk run in order of (scaled logit high first, id low first) instead of by id, no logit
-//! may be −∞, greedy is a strategy of its own, and the settings are stricter. CONTRACT.md has it to the bit.
+//! may be −∞, greedy is a strategy of its own that tells −0 from 0, and the settings are stricter. CONTRACT.md has it to the bit.
 
 use std::fmt;
 
@@ -155,7 +155,7 @@ impl SamplingConfig {
 /// How a token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SelectionStrategy {
-    /// The best logit, lowest id on ties. Consumes no draw.
+    /// The highest logit by IEEE 754's total order, where −0 comes before 0; the lowest id of equal ones. Consumes no draw.
     Greedy,
     /// By temperature, top-k, top-p and one draw.
     Sample(SamplingConfig),
@@ -262,7 +262,7 @@ fn greedy<L: Logit>(logits: &[L]) -> Result<SampleDecision, MosaicError> {
     let vocabulary = check(logits)?;
     let (mut best, mut highest) = (0, f64::NEG_INFINITY);
     for (id, logit) in (0..vocabulary).zip(logits) {
-        if logit.widen() > highest {
+        if logit.widen().total_cmp(&highest).is_gt() {
             (best, highest) = (id, logit.widen());
         }
     }

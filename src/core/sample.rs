@@ -5,19 +5,21 @@ use std::fmt;
 use super::error::{Refusal, SampleError};
 use super::fast;
 use super::logits::Logit;
-use super::settings::Settings;
+use super::settings::{Settings, Temperature, TopK, TopP};
 
 /// Chooses one token as the contract says.
 ///
 /// * `logits`: V ≥ 1 numbers, index = token id; −∞ bans a token.
-/// * `temperature`: finite, ≥ 0; 0 takes the best logit, lowest id on ties, and the other settings have no effect.
+/// * `temperature`: finite, ≥ 0; 0 takes the best logit, lowest id on ties. Then `top_k`, `top_p` and `u` are not looked
+///   at, whatever they hold.
 /// * `top_k`: 0 is off. `top_p`: 0 to 1; 1 is off.
 /// * `u`: the uniform number, 0 ≤ u < 1.
 ///
 /// ```
 /// use quillmate_sampler::sample_token;
-/// let logits = [0.05f64, 0.5, 0.15, 0.3].map(|p| if p == 0.5 { 2.0 } else { p });
-/// assert_eq!(sample_token(&logits, 0.0, 0, 1.0, 0.5), Ok(1));
+/// let logits = [0.05, 2.0, 0.15, 0.3];
+/// assert_eq!(sample_token(&logits, 0.8, 3, 0.95, 0.5), Ok(1));
+/// assert_eq!(sample_token(&logits, 0.0, 3, 7.0, f64::NAN), Ok(1));
 /// ```
 ///
 /// # Errors
@@ -29,17 +31,18 @@ pub fn sample_token<L: Logit>(
     top_p: f64,
     u: f64,
 ) -> Result<u32, SampleError> {
-    sample(logits, &Settings::new(temperature, top_k, top_p)?, u)
+    let settings = match Temperature::new(temperature)? {
+        temperature if temperature.get() == 0.0 => Settings::greedy(),
+        temperature => Settings::from_parts(temperature, TopK::new(top_k), TopP::new(top_p)?),
+    };
+    sample(logits, &settings, u)
 }
 
-/// [`sample_token`] with settings that are already checked.
+/// [`sample_token`] with settings that are already checked. Greedy settings do not look at `u`.
 ///
 /// # Errors
-/// `uniform_out_of_range`, then every refusal of the logits.
+/// `uniform_out_of_range` unless greedy, then every refusal of the logits.
 pub fn sample<L: Logit>(logits: &[L], settings: &Settings, u: f64) -> Result<u32, SampleError> {
-    if !(0.0..1.0).contains(&u) {
-        return Err(SampleError::Uniform(u.into()));
-    }
     Ok(fast::sample_by(fast::Path::best(), logits, settings, u)?.0)
 }
 
@@ -122,7 +125,7 @@ impl Refusal for RowError {
 ///
 /// * `logits`: B·V numbers, row after row; `vocabulary`: V.
 /// * `settings`: one a row, or one for all.
-/// * `u`: B uniform numbers.
+/// * `u`: B uniform numbers; that of a row with greedy settings is not looked at.
 ///
 /// With the feature `parallel` the rows are shared among threads; no result depends on it.
 ///

@@ -100,6 +100,12 @@ impl Settings {
         Ok(Self::from_parts(Temperature::new(temperature)?, TopK::new(top_k), TopP::new(top_p)?))
     }
 
+    /// Greedy settings: temperature 0, where top-k and top-p have no effect.
+    #[must_use]
+    pub fn greedy() -> Self {
+        Self { temperature: Temperature(0.0), ..Self::default() }
+    }
+
     /// Settings from checked parts.
     #[must_use]
     pub fn from_parts(temperature: Temperature, top_k: TopK, top_p: TopP) -> Self {

@@ -43,7 +43,7 @@ const TYPES: &'static str = include_str!("api.d.ts");
 #[wasm_bindgen(js_name = sampleToken, skip_typescript)]
 pub fn sample_token(logits: &JsValue, settings: &JsValue, u: &JsValue) -> Result<u32, JsValue> {
     let settings = read::settings(settings)?;
-    let u = read::uniform(u)?;
+    let u = read::uniform_for(&settings, u)?;
     let row = read::logits(logits)?;
     of_either_type!(row => sample::sample(row, &settings, u)).map_err(refuse)
 }

@@ -172,6 +172,11 @@ pub fn bytes(name: &str, value: &JsValue) -> Result<Vec<u8>, JsValue> {
     }
 }
 
+/// The uniform number of a token under these settings, which greedy ones do not look at.
+pub fn uniform_for(settings: &Settings, value: &JsValue) -> Result<f64, JsValue> {
+    if settings.is_greedy() { Ok(0.0) } else { uniform(value) }
+}
+
 pub fn uniform(value: &JsValue) -> Result<f64, JsValue> {
     value.as_f64().ok_or_else(|| wrong("uniform_out_of_range", "u", "a number at least 0 and below 1", value)).and_then(
         |u| {
@@ -237,12 +242,12 @@ pub fn tokens(name: &str, value: &JsValue) -> Result<Vec<u32>, JsValue> {
 }
 
 /// `{temperature = 1, topK = 0, topP = 1}`; a key that is none of these is refused, so that a misspelt one is not
-/// taken for its default.
+/// taken for its default. At temperature 0 the other two are not looked at: these settings are used once and stored nowhere.
 pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
     settings_with(value, None)
 }
 
-/// The same, with `processors` as a state has them.
+/// The settings of a run, with `processors` as a state has them: stored, and so checked at any temperature.
 pub fn run_settings(value: &JsValue) -> Result<RunSettings, JsValue> {
     let mut processors = Processors::default();
     let settings = settings_with(value, Some(&mut processors))?;
@@ -256,19 +261,16 @@ fn settings_with(value: &JsValue, mut processors: Option<&mut Processors>) -> Re
     if !value.is_object() || is_array(value) {
         return Err(wrong("settings_type", "settings", "an object {temperature, topK, topP}", value));
     }
-    let (mut temperature, mut top_k, mut top_p) = (1.0, 0.0, 1.0);
-    for key in Reflect::own_keys(value)?.iter() {
+    let keys = Reflect::own_keys(value)?;
+    for key in keys.iter() {
         let name = key.as_string().unwrap_or_else(|| "a symbol".to_owned());
-        let (slot, code, expected) = match (name.as_str(), &mut processors) {
-            ("temperature", _) => (&mut temperature, "temperature_out_of_range", "a finite number, at least 0"),
-            ("topK", _) => (&mut top_k, "top_k_out_of_range", "an integer from 0 to 4294967295"),
-            ("topP", _) => (&mut top_p, "top_p_out_of_range", "a number from 0 to 1"),
+        match (name.as_str(), &mut processors) {
+            ("temperature" | "topK" | "topP", _) => {}
             ("processors", Some(processors)) => {
                 let given = Reflect::get(value, &key)?;
                 if !given.is_undefined() {
                     **processors = read_processors(objects("processors", &given)?).map_err(refuse)?;
                 }
-                continue;
             }
             (_, processors) => {
                 let known = if processors.is_some() {
@@ -279,17 +281,25 @@ fn settings_with(value: &JsValue, mut processors: Option<&mut Processors>) -> Re
                 let message = format!("settings have no {}; they are {known}", Quoted(&name));
                 return Err(with_value(sampler_error("field_unknown", &message), &key));
             }
-        };
-        let given = Reflect::get(value, &key)?;
-        if !given.is_undefined() {
-            *slot = given.as_f64().ok_or_else(|| wrong(code, &name, expected, &given))?;
         }
     }
-    Ok(Settings::from_parts(
-        Temperature::new(temperature).map_err(refuse)?,
-        TopK::from_f64(top_k).map_err(refuse)?,
-        TopP::new(top_p).map_err(refuse)?,
-    ))
+    let number = |name: &str, default: f64, code: &str, expected: &str| {
+        let key = JsValue::from(name);
+        let given = if keys.includes(&key, 0) { Reflect::get(value, &key)? } else { JsValue::UNDEFINED };
+        if given.is_undefined() {
+            return Ok(default);
+        }
+        given.as_f64().ok_or_else(|| wrong(code, name, expected, &given))
+    };
+    let temperature = number("temperature", 1.0, "temperature_out_of_range", "a finite number, at least 0")?;
+    let temperature = Temperature::new(temperature).map_err(refuse)?;
+    if processors.is_none() && temperature.get() == 0.0 {
+        return Ok(Settings::greedy());
+    }
+    let top_k = number("topK", 0.0, "top_k_out_of_range", "an integer from 0 to 4294967295")?;
+    let top_k = TopK::from_f64(top_k).map_err(refuse)?;
+    let top_p = number("topP", 1.0, "top_p_out_of_range", "a number from 0 to 1")?;
+    Ok(Settings::from_parts(temperature, top_k, TopP::new(top_p).map_err(refuse)?))
 }
 
 /// The one flag of an object of options; false where it or the object is left out.

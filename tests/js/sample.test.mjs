@@ -1,7 +1,7 @@
 // sampleToken and uniform: what is refused, with which code, and that it is a real Error.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sampleToken } from "@quillmate/sampler";
+import { Frame, Generator, sampleToken } from "@quillmate/sampler";
 import { refused } from "./support.mjs";
 
 const row = Float32Array.of(0, 1, 2);
@@ -28,8 +28,10 @@ test("settings out of range", () => {
     const error = refused("top_p_out_of_range", () => sampleToken(row, { topP }, 0));
     assert.ok(Object.is(error.value, topP));
   }
-  // Greedy uses neither, and still refuses them.
-  refused("top_p_out_of_range", () => sampleToken(row, { temperature: 0, topP: 2 }, 0));
+  // Greedy looks at neither (vectors/greedy.json); settings that are stored are checked all the same.
+  refused("top_p_out_of_range", () => new Generator(null, [], 1, { temperature: 0, topP: 2 }));
+  refused("top_k_out_of_range", () => Frame.forSettings(0, row, { temperature: 0, topK: -1 }));
+  assert.equal(sampleToken(row, { temperature: 0, get topP() { throw new RangeError("looked at"); } }), 2);
   assert.equal(sampleToken(row, { temperature: -0, topK: 2 ** 32 - 1, topP: 0 }, 0), 2);
 });
 
@@ -81,8 +83,8 @@ test("u", () => {
   }
   for (const u of [undefined, null, "0", {}, 0n, true]) refused("uniform_out_of_range", () => sampleToken(row, {}, u));
   assert.equal(sampleToken(row, {}, -0), 0);
-  // Unused by greedy, and still checked.
-  refused("uniform_out_of_range", () => sampleToken(row, { temperature: 0 }, 1));
+  // Not looked at by greedy.
+  for (const u of [1, NaN, undefined, "0", Symbol("u")]) assert.equal(sampleToken(row, { temperature: 0 }, u), 2);
 });
 
 test("a refusal survives its first reading: message, stack, name, code", () => {

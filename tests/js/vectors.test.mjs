@@ -1,8 +1,8 @@
 // The whole of contract.json, bit for bit. Each kind says how many cases it ran; the caller holds that against the file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deriveSeed, distribution, draw, exp, Generator, sampleToken, uniform } from "@quillmate/sampler";
-import { asF32, below, contract, derivedSeeds, fromBits, hardExp, LARGEST_U, numbers, settingsOf, toBits, writtenNumbers } from "./support.mjs";
+import { deriveSeed, distribution, draw, exp, Generator, mosaicDecision, mosaicStep, sampleBatch, sampleToken, uniform } from "@quillmate/sampler";
+import { asF32, below, contract, derivedSeeds, fromBits, greedy, hardExp, LARGEST_U, numbers, refused, settingsOf, toBits, writtenNumbers } from "./support.mjs";
 
 /** One test over all cases of a kind. */
 function cases(kind, list, check) {
@@ -77,6 +77,32 @@ cases("sample", contract.sample, (vector, name) => {
   const run = new Generator(() => logits, [], "42", settings);
   for (let n = 0; n < 5; n++) assert.equal(run.step(), sampleToken(logits, settings, uniform("42", n)), name);
   run.free();
+});
+
+// What is left out of a case is left out of the call, and then what JavaScript alone can give stands in its place.
+cases("greedy", greedy.greedy, (vector, name) => {
+  const logits = numbers(vector.logits);
+  const given = Object.entries({ temperature: "temperature", topK: "top_k", topP: "top_p" }).filter(([, field]) => field in vector);
+  const settings = Object.fromEntries(given.map(([key, field]) => [key, Number(vector[field])]));
+  const u = vector.u === undefined ? undefined : Number(vector.u);
+  const nonsense = { topK: "many", topP: Symbol("p"), ...settings };
+  for (const row of [logits, asF32(logits)].filter((row) => row !== null)) {
+    assert.equal(sampleToken(row, settings, u), vector.token, name);
+    assert.equal(sampleToken(row, nonsense, "u"), vector.token, name);
+    assert.equal(sampleToken(row, settings), vector.token, name);
+    assert.deepEqual([...distribution(row, settings).ids], [vector.token], name);
+    const [greedyOne, sampled] = sampleBatch(Float64Array.of(...row, ...row), row.length, [settings, {}], [u, 0]);
+    assert.equal(greedyOne, vector.token, name);
+    assert.equal(typeof sampled, "number", name);
+  }
+  refused("field_unknown", () => sampleToken(logits, { ...settings, topk: 1 }, 0.5));
+});
+
+cases("mosaic_greedy", greedy.mosaic_greedy, ({ logits, token }, name) => {
+  const row = Float64Array.from(logits);
+  assert.equal(mosaicDecision(row, "greedy", 1, 0).token_id, token, name);
+  const state = { contract: "mosaic-splitmix64-top-k-top-p-v1", format: 1, seed: "1", draws: 0, prompt: [], tokens: [], strategy: { kind: "greedy" } };
+  assert.deepEqual(mosaicStep(state, row).state.tokens, [token], name);
 });
 
 test("known answers", () => {

@@ -21,6 +21,8 @@ pub fn bits(value: &Value) -> u64 {
 fn float(value: &Value) -> f64 {
     match value.as_str() {
         Some("-Infinity") => f64::NEG_INFINITY,
+        Some("Infinity") => f64::INFINITY,
+        Some("NaN") => f64::NAN,
         Some(other) => panic!("unknown number {other}"),
         None => value.as_f64().expect("a number"),
     }
@@ -83,6 +85,65 @@ pub fn samples() -> usize {
             if is_f32 {
                 assert_eq!(sample_token(&narrow, temperature, top_k, top_p, u), Ok(expected), "{name}: f32, u = {u}");
             }
+        }
+    }
+    cases.len()
+}
+
+fn greedy_vectors(name: &str) -> Vec<Value> {
+    let mut vectors: Value = serde_json::from_str(include_str!("../vectors/greedy.json")).expect("JSON");
+    let Value::Array(cases) = vectors[name].take() else { panic!("greedy.json has no list {name}") };
+    assert!(!cases.is_empty(), "{name} is empty");
+    cases
+}
+
+/// Temperature 0, whatever the other settings hold: alone, on every path, and as rows of a batch. What is left out of a case
+/// is as wrong as can be here.
+pub fn greedy() -> usize {
+    use quillmate_sampler::core::fast::{Path, sample_by};
+    use quillmate_sampler::{sample, sample_batch};
+    let cases = greedy_vectors("greedy");
+    for case in &cases {
+        let (name, logits) = (&case["name"], floats(&case["logits"]));
+        let number = |name: &str| case.get(name).map_or(f64::NAN, float);
+        let (temperature, u) = (number("temperature"), number("u"));
+        // Rust's top-k is a u32; a cast goes to the nearest.
+        let top_k = number("top_k") as u32;
+        let token = u32::try_from(integer(&case["token"])).expect("an id");
+        assert_eq!(sample_token(&logits, temperature, top_k, number("top_p"), u), Ok(token), "{name}");
+        let narrow: Vec<f32> = logits.iter().map(|logit| *logit as f32).collect();
+        assert_eq!(sample_token(&narrow, temperature, top_k, number("top_p"), u), Ok(token), "{name}: f32");
+        let settings = Settings::new(temperature, top_k, 1.0).expect("valid");
+        assert_eq!(sample(&logits, &settings, u), Ok(token), "{name}");
+        for path in Path::all() {
+            let by = sample_by(path, &logits, &settings, u).expect("is accepted");
+            assert_eq!(by.0, token, "{name}: {path:?}");
+        }
+        let rows = [&logits[..], &logits].concat();
+        let sampled = Settings::new(1.0, 0, 1.0).expect("valid");
+        let batch = sample_batch(&rows, logits.len(), &[settings, sampled], &[u, 0.0]).expect("fits");
+        assert_eq!(batch[0], Ok(token), "{name}: in a batch");
+        assert!(batch[1].is_ok(), "{name}: beside it");
+    }
+    cases.len()
+}
+
+/// The older contract's greedy choice.
+pub fn mosaic_greedy() -> usize {
+    use quillmate_sampler::mosaic::{SelectionStrategy, select};
+    let cases = greedy_vectors("mosaic_greedy");
+    for case in &cases {
+        let logits = floats(&case["logits"]);
+        let narrow: Vec<f32> = logits.iter().map(|logit| *logit as f32).collect();
+        let token = |decision: Result<quillmate_sampler::mosaic::SampleDecision, _>| {
+            decision
+                .map(|decision| u64::from(decision.token_id))
+                .map_err(|error: quillmate_sampler::mosaic::MosaicError| error.to_string())
+        };
+        let expected = Ok(integer(&case["token"]));
+        assert_eq!(token(select(&logits, &SelectionStrategy::Greedy, 0, 0)), expected, "{case}");
+        if narrow.iter().zip(&logits).all(|(narrow, wide)| f64::from(*narrow).to_bits() == wide.to_bits()) {
+            assert_eq!(token(select(&narrow, &SelectionStrategy::Greedy, 0, 0)), expected, "{case}: f32");
         }
     }
     cases.len()

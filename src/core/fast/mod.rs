@@ -94,7 +94,7 @@ pub fn sample_by<L: Logit>(
     settings: &Settings,
     u: f64,
 ) -> Result<(u32, Decided), SampleError> {
-    if !(0.0..1.0).contains(&u) {
+    if !settings.is_greedy() && !(0.0..1.0).contains(&u) {
         return Err(SampleError::Uniform(u.into()));
     }
     if let Path::Fast(vectors) = path {
