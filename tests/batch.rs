@@ -4,7 +4,9 @@
 use std::convert::Infallible;
 
 use proptest::prelude::*;
-use quillmate_sampler::{Refusal, Run, Settings, StepBatchError, draw, sample, sample_batch, step_batch};
+use quillmate_sampler::{
+    Generator, Refusal, Run, Settings, StepBatchError, StepError, draw, sample, sample_batch, step_batch,
+};
 
 fn settings() -> impl Strategy<Value = Settings> {
     let temperature = prop_oneof![Just(0.0), 0.05..3.0f64];
@@ -64,6 +66,67 @@ fn a_bad_row_costs_only_itself_and_is_named() {
     assert_eq!(batch[2].unwrap_err().code(), "logits_all_banned");
     let batch = sample_batch(&logits[..4], 2, &one, &[1.0, 0.5]).unwrap();
     assert_eq!(batch[0].unwrap_err().code(), "uniform_out_of_range");
+    let greedy = [Settings::new(0.0, 0, 1.0).unwrap(), one[0]];
+    let batch = sample_batch(&[1.0, 2.0, 1.0, 2.0], 2, &greedy, &[1.0, 1.0]).unwrap();
+    assert_eq!(batch[0], Ok(1), "temperature 0 does not look at u");
+    assert_eq!(batch[1].unwrap_err().code(), "uniform_out_of_range");
+}
+
+/// A generator's own model: a function of the context and of a number; it fails where the context is as long as `fails_at`.
+fn own(number: u32, fails_at: usize) -> impl FnMut(&[u32]) -> Result<Vec<f32>, String> + Clone {
+    move |context| match context.len() {
+        length if length == fails_at => Err(format!("model {number} failed")),
+        length if length == fails_at + 1 => Ok(vec![f32::NAN; 53]),
+        _ => Ok(row(&[&[number], context].concat(), 40 + number)),
+    }
+}
+
+#[test]
+fn generators_of_their_own_models_step_together_as_alone() {
+    let settings = |at: u32| Settings::new([0.0, 0.8, 1.5][at as usize % 3], at % 4 * 5, 0.9).unwrap();
+    let fresh = || -> Vec<_> {
+        // One of them fails at a step, and is refused at none other; the last has a longer prompt.
+        (0..6)
+            .map(|at| Generator::new(own(at, if at == 2 { 5 } else { 999 }), vec![at; at as usize], 7, settings(at)))
+            .collect()
+    };
+    let mut alone = fresh();
+    let expected: Vec<Vec<_>> = alone.iter_mut().map(|it| (0..8).map(|_| it.step()).collect()).collect();
+    for reversed in [false, true] {
+        let mut together = fresh();
+        for step in 0..8 {
+            let mut batch: Vec<_> = together.iter_mut().collect();
+            if reversed {
+                batch.reverse();
+            }
+            let mut answers = Generator::step_batch(&mut batch);
+            if reversed {
+                answers.reverse();
+            }
+            for (at, answer) in answers.into_iter().enumerate() {
+                assert_eq!(answer, expected[at][step], "generator {at}, step {step}");
+            }
+        }
+        for (together, alone) in together.iter().zip(&alone) {
+            assert_eq!(together.state(), alone.state());
+        }
+    }
+    assert_eq!(expected[2][3], Err(StepError::Model("model 2 failed".to_owned())));
+    assert_eq!(alone[2].state().step(), 3, "it stays where its model fails");
+    assert!(expected.iter().enumerate().all(|(at, answers)| at == 2 || answers.iter().all(Result::is_ok)));
+    assert_eq!(Generator::<fn(&[u32]) -> Result<Vec<f32>, String>>::step_batch(&mut []), []);
+}
+
+#[test]
+fn a_refused_row_of_a_generators_own_model_costs_only_itself() {
+    let mut generators: Vec<_> = (0..3)
+        .map(|at| Generator::new(own(at, if at == 1 { 0 } else { 999 }), vec![9], 7, Settings::default()))
+        .collect();
+    let mut batch: Vec<_> = generators.iter_mut().collect();
+    let answers = Generator::step_batch(&mut batch);
+    assert_eq!(answers[1].as_ref().map_err(Refusal::code), Err("logits_nan"));
+    assert!(answers[0].is_ok() && answers[2].is_ok());
+    assert_eq!(generators.iter().map(|it| it.state().step()).collect::<Vec<_>>(), [1, 0, 1]);
 }
 
 #[test]
@@ -201,6 +264,13 @@ fn a_model_that_fails_or_miscounts_advances_nobody() {
     assert_eq!(failed, Err(StepBatchError::Model("no memory")));
     let short = step_batch(&mut batch, |contexts| model(&contexts[1..])).unwrap_err();
     assert_eq!((short.code(), short.to_string().as_str()), ("batch_rows", "the model was asked for 4 rows and gave 3"));
+    // Too many are as wrong as too few: whose row is whose cannot be told.
+    let long = step_batch(&mut batch, |contexts| {
+        let mut rows = model(contexts)?;
+        rows.push(rows[0].clone());
+        Ok::<_, Infallible>(rows)
+    });
+    assert_eq!(long, Err(StepBatchError::Rows { asked: 4, given: 5 }));
     let narrow = step_batch(&mut batch, |contexts| {
         let mut rows = model(contexts)?;
         rows[2].pop();

@@ -69,6 +69,9 @@ impl<E: fmt::Display> Refusal for StepBatchError<E> {
 /// others advance. A model has one vocabulary, so its rows must be of one length; that length need not be the one a run
 /// saw before, since a state does not depend on it.
 ///
+/// Where each generator has a model of its own, [`Generator::step_batch`](super::generator::Generator::step_batch) asks
+/// these instead.
+///
 /// `model` gets the contexts in the order of the runs (prompt, then emitted tokens) and returns one row for each. It is
 /// not asked for an empty batch.
 ///
@@ -95,6 +98,14 @@ where
         let [row, first, width] = [row, first, rows[row].as_ref().len()].map(|count| count as u64);
         return Err(StepBatchError::Width { row, first, width });
     }
+    Ok(step_each(runs, &rows))
+}
+
+/// Gives each run its row, as many rows as runs. A run whose row is refused stays where it was.
+pub(super) fn step_each<L: Logit, R: AsRef<[L]> + Sync>(
+    runs: &mut [&mut Run],
+    rows: &[R],
+) -> Vec<Result<u32, SampleError>> {
     let alone: Vec<&Run> = runs.iter().map(|run| &**run).collect();
     let tokens = in_parallel(rows.len(), |at| is_long(alone[at].settings()), |at| alone[at].decide(rows[at].as_ref()));
     for (run, token) in runs.iter_mut().zip(&tokens) {
@@ -102,5 +113,5 @@ where
             run.emit(*token);
         }
     }
-    Ok(tokens)
+    tokens
 }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 
+use super::batch::step_each;
 use super::frame::{Frame, FrameError};
 use super::state::GeneratorState;
 use crate::core::error::{Refusal, SampleError};
@@ -290,6 +291,44 @@ impl<M: Model> Generator<M> {
     pub fn step(&mut self) -> Result<u32, StepError<M::Error>> {
         let logits = self.model.logits(&self.run.context()).map_err(StepError::Model)?;
         self.run.step_with(&logits).map_err(StepError::Sample)
+    }
+
+    /// Advances every generator by one token, each from its own model: what comes of each is what [`step`](Self::step)
+    /// would give it alone, so one that fails stays where it was and costs only itself.
+    ///
+    /// All models are asked, in the order of the list, before any generator advances. With the feature `parallel` the tokens
+    /// are chosen by several threads; no result depends on it. Where one model can answer for all contexts at once,
+    /// [`step_batch`](super::batch::step_batch) asks it once.
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use quillmate_sampler::{Generator, Settings};
+    ///
+    /// let model = |context: &[u32]| Ok::<_, Infallible>(vec![0.0f32, context.len() as f32, 1.0]);
+    /// let mut a = Generator::new(model, vec![1], 42, Settings::new(0.8, 0, 0.9)?);
+    /// let mut b = Generator::new(model, vec![1, 2], 43, Settings::default());
+    /// let alone = [a.clone().step(), b.clone().step()];
+    /// assert_eq!(Generator::step_batch(&mut [&mut a, &mut b]), alone);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// In the place of a generator, those of `step`.
+    pub fn step_batch(generators: &mut [&mut Self]) -> Vec<Result<u32, StepError<M::Error>>> {
+        let (mut rows, mut answers, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+        for Self { model, run } in generators.iter_mut().map(|it| &mut **it) {
+            let answer = model.logits(&run.context());
+            answers.push(answer.map(|row| {
+                rows.push(row);
+                runs.push(run);
+            }));
+        }
+        let mut tokens = step_each(&mut runs, &rows).into_iter();
+        let of = |answer: Result<(), M::Error>| match answer {
+            Ok(()) => tokens.next().map(|token| token.map_err(StepError::Sample)),
+            Err(error) => Some(Err(StepError::Model(error))),
+        };
+        answers.into_iter().filter_map(of).collect()
     }
 
     /// The whole state; the model is not part of it.

@@ -11,7 +11,7 @@ mod sealed {
 }
 
 /// A logit: `f32` or `f64`. `f32` widens exactly.
-pub trait Logit: Copy + sealed::Sealed {
+pub trait Logit: Copy + Send + Sync + sealed::Sealed {
     /// The same number as `f64`.
     fn widen(self) -> f64;
     /// −∞.

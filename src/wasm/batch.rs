@@ -37,8 +37,11 @@ pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &J
         // Read for each row: an error says which row it is for, so no two rows may share one.
         (0..count).map(|_| read::settings(settings)).collect()
     };
-    let uniforms = each(u, |_, u| Ok(read::uniform(&u)))?;
-    let inputs = settings.into_iter().zip(uniforms).map(|(settings, u)| Ok((settings?, u?)));
+    let uniforms = each(u, |_, u| Ok(u))?;
+    let inputs = settings.into_iter().zip(uniforms).map(|(settings, u)| {
+        let settings = settings?;
+        Ok((settings, read::uniform_for(&settings, &u)?))
+    });
     let inputs: Vec<Result<(Settings, f64), JsValue>> = inputs.collect();
     // A row refused here takes part with inputs that are valid; its answer is not used.
     let valid =
@@ -54,19 +57,25 @@ fn place(answer: Result<u32, JsValue>, row: usize) -> JsValue {
     answer.map_or_else(|error| with_row(error, row as u64), JsValue::from)
 }
 
-/// `stepBatch(generators, model)`.
+/// `stepBatch(generators, model)`; without a model each generator asks its own.
 #[wasm_bindgen(js_name = stepBatch, skip_typescript)]
 pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValue> {
     if !is_array(generators) {
         return Err(read::wrong("generators_type", "generators", "an array of Generator", generators));
     }
-    let Some(model) = model.dyn_ref::<Function>() else {
+    let asked = model.dyn_ref::<Function>();
+    if asked.is_none() && !model.is_undefined() {
         return Err(read::wrong("model_type", "model", "a function from contexts to rows of logits", model));
-    };
+    }
     let generators = each(generators, |at, item| shared(&item, at))?;
+    if let Some(at) = (0..generators.len()).find(|&at| generators[..at].iter().any(|other| other.is(&generators[at]))) {
+        let message = format!("generators[{at}] is in the batch twice");
+        return Err(with_index(sampler_error("generator_repeated", &message), at as u64));
+    }
     if generators.is_empty() {
         return Ok(Array::new());
     }
+    let Some(model) = asked else { return Ok(step_each(&generators)) };
     let rows = ask(&generators, model)?;
 
     let mut runs = generators.iter().map(|generator| generator.run()).collect::<Result<Vec<_>, _>>()?;
@@ -74,6 +83,21 @@ pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValu
     let tokens = step_runs(&mut batch, |_| Ok::<_, Infallible>(rows));
     let tokens = tokens.map_err(refuse)?.into_iter().enumerate();
     Ok(tokens.map(|(at, token)| place(token.map_err(refuse), at)).collect())
+}
+
+/// Asks every generator's own model, then advances those whose model has answered. While one is asked, none of the batch can
+/// be stepped.
+fn step_each(generators: &[Generator]) -> Array {
+    let waiting: Vec<_> = generators.iter().map(Generator::wait_for_model).collect();
+    let rows: Vec<_> = (generators.iter().zip(&waiting))
+        .map(|(generator, waiting)| match waiting {
+            Ok(_) => generator.ask(),
+            Err(busy) => Err(busy.clone()),
+        })
+        .collect();
+    drop(waiting);
+    let answers = generators.iter().zip(rows).enumerate();
+    answers.map(|(at, (generator, row))| place(row.and_then(|row| generator.emit(row)), at)).collect()
 }
 
 /// A second handle on a generator of the list. Converting the item itself would take it from its owner.
@@ -90,10 +114,6 @@ fn shared(item: &JsValue, at: u32) -> Result<Generator, JsValue> {
 fn ask(generators: &[Generator], model: &Function) -> Result<Vec<Vec<f64>>, JsValue> {
     let mut waiting = Vec::new();
     for (at, generator) in generators.iter().enumerate() {
-        if generators[..at].iter().any(|other| other.is(generator)) {
-            let message = format!("generators[{at}] is in the batch twice");
-            return Err(with_index(sampler_error("generator_repeated", &message), at as u64));
-        }
         waiting.push(generator.wait_for_model().map_err(|error| with_index(error, at as u64))?);
     }
     let contexts: Array = generators.iter().map(Generator::context).collect();

@@ -31,6 +31,12 @@ pub fn with_row(error: JsValue, row: u64) -> JsValue {
     error
 }
 
+/// The same with what caused it.
+pub fn with_cause(error: JsValue, cause: &JsValue) -> JsValue {
+    set(&error, "cause", cause);
+    error
+}
+
 /// A refusal of the crate as an `Error`.
 pub fn refuse(refusal: impl Refusal) -> JsValue {
     let mut error = sampler_error(refusal.code(), &refusal.to_string());

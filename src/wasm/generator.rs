@@ -10,7 +10,7 @@ use std::rc::Rc;
 use js_sys::{Array, Function, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
-use super::error::{refuse, sampler_error, with_row};
+use super::error::{refuse, sampler_error, with_cause, with_row};
 use super::foreign::{each, is_array};
 use super::frame::Frame;
 use super::read::{self, Row, of_either_type};
@@ -69,7 +69,26 @@ impl Generator {
         Ok(())
     }
 
-    fn emit(&self, row: Row) -> Result<u32, JsValue> {
+    fn model(&self) -> Result<&Function, JsValue> {
+        self.0
+            .model
+            .as_ref()
+            .ok_or_else(|| sampler_error("model_missing", "this generator has no model; use stepWith or stepWithFrame"))
+    }
+
+    /// The row its own model gives, for a call on several generators, which has marked it as waiting. What the model throws
+    /// comes as the cause of an error: a thrown number would look like a token there.
+    pub(super) fn ask(&self) -> Result<Row, JsValue> {
+        let answer = self.model()?.call1(&JsValue::UNDEFINED, &self.context());
+        let answer = answer.map_err(|thrown| {
+            let error = sampler_error("model_failed", "the model of this generator failed; see the cause");
+            with_cause(error, &thrown)
+        })?;
+        // Taken out of the lent buffer, which the next model may fill.
+        Ok(Row::F64(read::logits(&answer)?.wide()))
+    }
+
+    pub(super) fn emit(&self, row: Row) -> Result<u32, JsValue> {
         let mut run = self.0.run.borrow_mut();
         of_either_type!(row => run.step_with(row)).map_err(refuse)
     }
@@ -172,9 +191,7 @@ impl Generator {
     #[wasm_bindgen(skip_typescript)]
     pub fn step(&self) -> Result<u32, JsValue> {
         self.idle()?;
-        let Some(model) = &self.0.model else {
-            return Err(sampler_error("model_missing", "this generator has no model; use stepWith or stepWithFrame"));
-        };
+        let model = self.model()?;
         let waiting = self.wait_for_model()?;
         let answer = model.call1(&JsValue::UNDEFINED, &self.context());
         drop(waiting);

@@ -1,7 +1,7 @@
 // Batches: every row and every generator gets what it gets alone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Generator, sampleBatch, sampleToken, stepBatch, uniform } from "@quillmate/sampler";
+import { Generator, logitsBuffer, sampleBatch, sampleToken, stepBatch, uniform } from "@quillmate/sampler";
 import { contract, model, numbers, refused, row, settingsOf } from "./support.mjs";
 
 test("every sample vector of one width, in one batch", () => {
@@ -21,10 +21,11 @@ test("every sample vector of one width, in one batch", () => {
 });
 
 test("a bad row costs only itself", () => {
-  const logits = Float32Array.of(1, 2, NaN, 0, -Infinity, -Infinity, 3, 1, 3, 1, 3, 1);
-  const settings = [{}, {}, {}, { topP: 2 }, { topk: 3 }, { temperature: 0 }];
-  const answers = sampleBatch(logits, 2, settings, [0.9, 0.5, 0.5, 0.5, 0.5, 1]);
+  const logits = Float32Array.of(1, 2, NaN, 0, -Infinity, -Infinity, 3, 1, 3, 1, 3, 1, 3, 1);
+  const settings = [{}, {}, {}, { topP: 2 }, { topk: 3 }, {}, { temperature: 0, topP: 2 }];
+  const answers = sampleBatch(logits, 2, settings, [0.9, 0.5, 0.5, 0.5, 0.5, 1, 1]);
   assert.equal(answers[0], 1);
+  assert.equal(answers[6], 0, "temperature 0 looks at neither topP nor u");
   const codes = ["logits_nan", "logits_all_banned", "top_p_out_of_range", "field_unknown", "uniform_out_of_range"];
   codes.forEach((code, at) => {
     const error = answers[at + 1];
@@ -130,6 +131,65 @@ test("a model of a batch may look at its generators, not step them", () => {
     return batchModel(contexts);
   });
   assert.deepEqual(generators.map((generator) => generator.position), [1, 1, 1, 1]);
+});
+
+test("without a model each generator asks its own, as it does alone", () => {
+  const own = (settings, shift = 0) => new Generator((context) => row([shift, ...context]), [1], 41 + shift, settings);
+  const make = () => [own({ temperature: 0 }), own({ topP: 0.8 }, 1), own({ topK: 5 }, 2), own({ temperature: 2.5 }, 3)];
+  const alone = make();
+  for (const order of [[0, 1, 2, 3], [3, 1, 0, 2]]) {
+    const generators = make();
+    for (let step = 0; step < 6; step++) {
+      const tokens = stepBatch(order.map((at) => generators[at]));
+      tokens.forEach((token, at) => assert.equal(token, generators[order[at]].tokens.at(-1)));
+    }
+    if (alone[0].position === 0) alone.forEach((generator) => { for (let step = 0; step < 6; step++) generator.step(); });
+    assert.deepEqual(generators.map((generator) => generator.state()), alone.map((generator) => generator.state()));
+  }
+  assert.deepEqual(stepBatch([]), []);
+  assert.deepEqual(stepBatch([], undefined), []);
+});
+
+test("a generator whose own model fails costs only itself", () => {
+  const failure = new TypeError("no memory");
+  const models = [
+    model,
+    () => { throw failure; },
+    null,
+    async (context) => row(context),
+    () => Float32Array.of(0, NaN),
+    () => { throw 7; },
+    (context) => row(context, 90),
+  ];
+  const generators = models.map((own, at) => new Generator(own, [at], 5));
+  const answers = stepBatch(generators);
+  const codes = [undefined, "model_failed", "model_missing", "logits_type", "logits_nan", "model_failed", undefined];
+  answers.forEach((answer, at) => {
+    assert.equal(answer.code, codes[at], String(answer));
+    assert.equal(generators[at].position, codes[at] ? 0 : 1);
+    if (codes[at]) assert.deepEqual([answer.name, answer.row], ["SamplerError", at]);
+  });
+  assert.equal(answers[1].cause, failure);
+  assert.equal(answers[5].cause, 7);
+  const [first, last] = [0, 6].map((at) => new Generator(models[at], [at], 5).step());
+  assert.deepEqual([answers[0], answers[6]], [first, last]);
+  assert.equal(refused("generator_repeated", () => stepBatch([generators[0], generators[0]])).index, 1);
+  assert.equal(refused("generators_type", () => stepBatch([generators[0], {}])).index, 1);
+});
+
+test("a generator's own model can step none of the batch, and all are asked before any advances", () => {
+  const seen = [];
+  const generators = [0, 1, 2].map((at) => new Generator((context) => {
+    seen.push(generators.map((generator) => generator.position));
+    for (const generator of generators) refused("generator_busy", () => generator.stepWith(row([])));
+    assert.deepEqual(stepBatch(generators).map(({ code }) => code), ["generator_busy", "generator_busy", "generator_busy"]);
+    return row(context);
+  }, [at], 6));
+  assert.ok(stepBatch(generators).every((token) => typeof token === "number"));
+  assert.deepEqual(seen, [[0, 0, 0], [0, 0, 0], [0, 0, 0]]);
+  // Each may fill the one lent row: what the first put there is not what the others put there.
+  const lending = [3, 5].map((best) => new Generator(() => { const lent = logitsBuffer(8); lent.fill(0); lent[best] = 9; return lent; }, [], 1, { temperature: 0 }));
+  assert.deepEqual(stepBatch(lending), [3, 5]);
 });
 
 test("generators freed by the model are freed after the batch", () => {
