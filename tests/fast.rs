@@ -139,6 +139,38 @@ fn every_cut_of_the_nucleus() {
     assert!(all.contract > 10_000 / one_in() as u64, "{all:?}");
 }
 
+/// Logits that differ and have one probability are ranked by id, not by logit: the fast path must see that it cannot cut
+/// between them, whichever neighbour of the cut is the one too near.
+#[test]
+fn different_logits_of_one_probability_at_the_cut() {
+    // Their differences are so small that exp of them is 1.
+    let (low, high, higher) = (0.0, 1e-18, 2e-18);
+    for (row, top_p, kept) in [
+        // The lower id, though its logit is lower: the next logit below the cut is too near.
+        (vec![low, high], 0.3, vec![0]),
+        (vec![low, high, low - 3.0], 0.3, vec![0]),
+        (vec![low - 3.0, low, high], 0.3, vec![1]),
+        (vec![low, high, higher], 0.5, vec![0, 1]),
+        // Two of three by id, though the highest logit has the last: the next logit above the cut is too near.
+        (vec![low, low, high], 0.5, vec![0, 1]),
+        (vec![low - 3.0, low, low, high, low - 4.0], 0.5, vec![1, 2]),
+    ] {
+        for pad in [0, 61, 1000] {
+            // And among many tokens that are never kept.
+            let row = [row.clone(), vec![-30.0; pad]].concat();
+            let settings = Settings::new(1.0, 0, top_p).expect("valid");
+            let answers = Answers::new(&row, &settings);
+            assert_eq!(distribution(&row, &settings).expect("good").ids(), kept, "{top_p}");
+            let mut counts = Counts::default();
+            for path in Path::all() {
+                for u in [0.0, 0.2, 0.49, 0.51, 0.8, 0.999] {
+                    counts.compare(path, &row, &settings, u, answers.at(u));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn paths_agree_on_who_decides_too() {
     for kind in KINDS {

@@ -113,6 +113,35 @@ fn agrees_exactly(rule: Rule, p16: &[u32; 4], q16: &[u32; 4]) -> bool {
     integrate(rule, &p, &q, q16) == p16.map(|n| u128::from(n) << 106)
 }
 
+/// Which draw decides what: acceptance by stream 1, resampling by stream 2, and a token without a draft by stream 0.
+#[test]
+fn each_draw_of_a_chain_comes_from_its_own_stream() {
+    let logits: Vec<f64> = (0..64).map(|id| f64::from(id % 7)).collect();
+    let settings = Settings::default();
+    let p = distribution(&logits, &settings).unwrap().dense(64).unwrap();
+    let draft = Draft { token: 5, distribution: Distribution::new(vec![5], vec![1.0]).unwrap() };
+    let q: Vec<f64> = (0..64).map(|id| if id == 5 { 1.0 } else { 0.0 }).collect();
+    let (mut rejected, mut told_apart) = (0, [0; 3]);
+    for seed in 0..200 {
+        let at = |step, stream| uniform(seed, step, stream);
+        let expected = ours(&p, &q, 5, at(0, streams::ACCEPTANCE), at(0, streams::RESAMPLING));
+        let mut run = Run::new(vec![1], seed, settings);
+        let chain = run.step_speculative(&[&logits[..], &logits], std::slice::from_ref(&draft)).unwrap();
+        assert_eq!((chain.tokens[0], chain.accepted == 1), (expected.token, expected.accepted), "seed {seed}");
+        if expected.accepted {
+            assert_eq!(chain.tokens[1], sample(&logits, &settings, at(1, streams::TOKENS)).unwrap(), "seed {seed}");
+            continue;
+        }
+        rejected += 1;
+        // Any other stream for the resampling would be seen here.
+        for (told_apart, stream) in told_apart.iter_mut().zip([streams::TOKENS, streams::ACCEPTANCE, streams::DRAFT]) {
+            let other = ours(&p, &q, 5, at(0, streams::ACCEPTANCE), at(0, stream));
+            *told_apart += usize::from(other.token != expected.token);
+        }
+    }
+    assert!(rejected > 100 && told_apart.iter().all(|count| *count > 50), "{rejected} {told_apart:?}");
+}
+
 #[test]
 fn integrated_exactly_the_output_is_the_target() {
     let pairs = exact_pairs();
