@@ -1,12 +1,16 @@
 //! Processors: their vectors, what public samplers' own tests expect, and the properties a run may count on.
 #![cfg(not(target_arch = "wasm32"))]
 
+#[path = "shared/share.rs"]
+mod share;
+
 use proptest::prelude::*;
 use quillmate_sampler::{
     Dry, Filter, Frame, GeneratorState, Penalty, Position, Processor, Processors, Refusal, Run, Settings, Window, Xtc,
     distribution, draw, exp, ln, sample_token, uniform,
 };
 use serde_json::Value;
+use share::one_in;
 
 fn apply(list: Vec<Processor>, row: &mut [f64], history: &[u32], seed: u64) {
     let position = Position { prompt: history, tokens: &[], seed };
@@ -74,8 +78,9 @@ fn row_of(case: &Value) -> Vec<f64> {
     numbers(&case["logits"])
 }
 
-/// A case's settings as a list of processors and a temperature; filters in the order it names.
-fn list_of(case: &Value) -> (Vec<Processor>, f64) {
+/// A case's settings as a list of processors and a temperature; filters in the order it names. Of rules that have a second
+/// version, the first or the second.
+fn list_of(case: &Value, second: bool) -> (Vec<Processor>, f64) {
     let settings = case["settings"].as_object().unwrap();
     let get = |name: &str| settings.get(name).map(number);
     let whole = |value: &Value| value.as_u64().unwrap() as u32;
@@ -93,14 +98,15 @@ fn list_of(case: &Value) -> (Vec<Processor>, f64) {
         list.push(Processor::PresencePenalty(penalty(value)));
     }
     if let Some(dry) = settings.get("dry") {
-        list.push(Processor::Dry(Dry {
+        let dry = Dry {
             multiplier: number(&dry["multiplier"]),
             base: number(&dry["base"]),
             allowed_length: whole(&dry["allowed_length"]),
             // −1 is all there.
             window: Window { last: dry["penalty_last_n"].as_u64().map(|last| last as u32), prompt: true },
             breakers: dry["sequence_breakers"].as_array().unwrap().iter().map(ids).collect(),
-        }));
+        };
+        list.push(if second { Processor::DryV2(dry) } else { Processor::Dry(dry) });
     }
     if let Some(size) = settings.get("no_repeat_ngram_size") {
         list.push(Processor::NoRepeatNgram { size: whole(size), window: Window::default() });
@@ -133,18 +139,19 @@ fn list_of(case: &Value) -> (Vec<Processor>, f64) {
             // 0 and less are off there; off is absent here.
             "top_k" if value.as_i64().unwrap() < 1 => continue,
             "top_k" => Processor::TopK(whole(value).max(min_keep)),
+            "top_p" if second => Processor::TopPV2(filter(number(value))),
             "top_p" => Processor::TopP(filter(number(value))),
             "min_p" => Processor::MinP(filter(number(value))),
+            "typical_p" if second => Processor::TypicalV2(filter(number(value))),
             "typical_p" => Processor::Typical(filter(number(value))),
             "epsilon_cutoff" => Processor::Epsilon(filter(number(value))),
             "eta_cutoff" => Processor::Eta(filter(number(value))),
             "top_n_sigma" if number(value) == 0.0 => continue,
             "top_n_sigma" => Processor::TopNSigma(filter(number(value))),
-            "xtc" => Processor::Xtc(Xtc {
-                probability: number(&value["probability"]),
-                threshold: number(&value["threshold"]),
-                exempt: vec![],
-            }),
+            "xtc" => {
+                let [probability, threshold] = ["probability", "threshold"].map(|name| number(&value[name]));
+                Processor::Xtc(Xtc { probability, threshold, exempt: vec![] })
+            }
             other => panic!("{other}"),
         });
     }
@@ -190,18 +197,20 @@ fn cases_of_public_samplers() {
         for name in case["settings"].as_object().unwrap().keys() {
             assert!(KNOWN.contains(&name.as_str()) || MORE.contains(&name.as_str()), "{id}: {name}");
         }
-        let (list, temperature) = list_of(case);
-        let mut row = row_of(case);
-        let history = case.get("history").map(ids).unwrap_or_default();
-        // Where another sampler's XTC says "apply", so must our draw.
-        let seed = match list.iter().find(|it| it.name() == "xtc") {
-            Some(Processor::Xtc(xtc)) => {
-                (0..).find(|seed| xtc.probability == 0.0 || uniform(*seed, 0, 4) < xtc.probability).unwrap()
-            }
-            _ => 0,
-        };
-        apply(list, &mut row, &history, seed);
-        check(id, case, &row, temperature);
+        for second in [false, true] {
+            let (list, temperature) = list_of(case, second);
+            let mut row = row_of(case);
+            let history = case.get("history").map(ids).unwrap_or_default();
+            // Where another sampler's XTC says "apply", so must our draw.
+            let seed = match list.iter().find(|it| it.name() == "xtc") {
+                Some(Processor::Xtc(xtc)) => {
+                    (0..).find(|seed| xtc.probability == 0.0 || uniform(*seed, 0, 4) < xtc.probability).unwrap()
+                }
+                _ => 0,
+            };
+            apply(list, &mut row, &history, seed);
+            check(id, case, &row, temperature);
+        }
         reproduced += 1;
     }
     assert_eq!(other, OTHERS.len(), "a case that is listed does not exist");
@@ -327,6 +336,276 @@ fn a_repeat_counts_once_for_the_repetition_penalty_and_every_time_for_the_freque
     assert_eq!(row, [1.0, -0.5, -1.5]);
 }
 
+// ---- Second versions ------------------------------------------------------------------------------------------------
+
+fn kept_of(processor: Processor, row: &[f64]) -> Vec<u32> {
+    let mut row = row.to_vec();
+    apply(vec![processor], &mut row, &[], 0);
+    kept(&row)
+}
+
+/// Meister et al. 2023, Transformers' `TypicalLogitsWarper` and llama.cpp's `llama_sampler_typical`.
+#[test]
+fn typical_drops_the_best_token_where_it_is_not_typical() {
+    let row = [0.46, 0.27, 0.27].map(ln);
+    assert_eq!(kept_of(Processor::TypicalV2(filter(0.5)), &row), [1, 2]);
+    assert_eq!(kept_of(Processor::Typical(filter(0.5)), &row), [0, 1, 2], "version 1 stays as it was");
+    let row = [0.5, 0.3, 0.2].map(ln);
+    assert_eq!(kept_of(Processor::TypicalV2(filter(0.0)), &row), [1]);
+    // min_keep counts in the order of the rule: 1 is the most typical, then 0.
+    assert_eq!(kept_of(Processor::TypicalV2(Filter { value: 0.0, min_keep: 2 }), &row), [0, 1]);
+    assert_eq!(kept_of(Processor::TypicalV2(Filter { value: 0.0, min_keep: 9 }), &row), [0, 1, 2]);
+    // 1 is off, also where the sum reaches 1 before the last.
+    let row = [0.0, -50.0, -60.0];
+    assert_eq!(kept_of(Processor::TypicalV2(filter(1.0)), &row), [0, 1, 2]);
+    assert_eq!(kept_of(Processor::Typical(filter(1.0)), &row), [0], "version 1 stays as it was");
+}
+
+/// p-e-w's proposal and llama.cpp's `llama_sampler_dry_apply`.
+#[test]
+fn dry_leaves_alone_what_is_a_breaker_by_itself() {
+    let penalties = |make: fn(Dry) -> Processor, breakers: Vec<Vec<u32>>| {
+        let window = Window::default();
+        let dry = Dry { multiplier: 1.0, base: 2.0, allowed_length: 1, window, breakers };
+        let mut row = [0.0; 10];
+        apply(vec![make(dry)], &mut row, &[5, 9, 4, 5], 0);
+        (0u32..).zip(row).filter(|(_, logit)| *logit != 0.0).collect::<Vec<_>>()
+    };
+    assert_eq!(penalties(Processor::DryV2, vec![vec![9]]), []);
+    assert_eq!(penalties(Processor::Dry, vec![vec![9]]), [(9, -1.0)], "version 1 stays as it was");
+    // A token of a longer sequence is no breaker by itself.
+    assert_eq!(penalties(Processor::DryV2, vec![vec![9, 9], vec![4, 9]]), [(9, -1.0)]);
+    assert_eq!(penalties(Processor::DryV2, vec![vec![4]]), [(9, -1.0)]);
+}
+
+/// Step 5 of the contract, where two logits have one probability.
+#[test]
+fn top_p_keeps_what_step_5_keeps() {
+    let row = [0.0, 1e-17];
+    assert_eq!(distribution(&row, &Settings::new(1.0, 0, 0.0).unwrap()).unwrap().ids(), [0]);
+    assert_eq!(kept_of(Processor::TopPV2(filter(0.0)), &row), [0]);
+    assert_eq!(kept_of(Processor::TopP(filter(0.0)), &row), [0, 1], "version 1 stays as it was");
+    assert_eq!(kept_of(Processor::TopPV2(Filter { value: 0.0, min_keep: 2 }), &[2.0, 0.0, 1.0]), [0, 2]);
+}
+
+/// Transformers' `ForcedEOSTokenLogitsProcessor`, with the length counted in emitted tokens.
+#[test]
+fn a_forced_end_is_the_last_token_of_its_length() {
+    let row = [3.0, 2.0, 1.0, -4.0];
+    for (length, end_tokens) in [(1, vec![3]), (4, vec![2, 3]), (4, vec![3, 3]), (u32::MAX, vec![3])] {
+        let list = vec![Processor::ForcedEnd { length, end_tokens: end_tokens.clone() }];
+        // A prompt does not count.
+        let greedy = Settings::new(0.0, 0, 1.0).unwrap();
+        let mut run = Run::with_processors(vec![0; 9], 1, greedy, Processors::new(list).unwrap());
+        let ending = length.min(7);
+        for at in 1..=ending + 1 {
+            let token = run.step_with(&row).unwrap();
+            assert_eq!(end_tokens.contains(&token), at >= length, "token {at} of {length}");
+        }
+    }
+    let banned = Processors::new(vec![Processor::ForcedEnd { length: 1, end_tokens: vec![0] }]).unwrap();
+    let mut run = Run::with_processors(vec![], 1, Settings::default(), banned);
+    assert_eq!(run.step_with(&[f64::NEG_INFINITY, 0.0]).unwrap_err().code(), "processor_all_banned");
+    // With min_length, whose last banned place is the one before, a run has exactly its length.
+    let end_tokens = vec![0];
+    let exactly = vec![
+        Processor::MinLength { length: 4, end_tokens: end_tokens.clone() },
+        Processor::ForcedEnd { length: 5, end_tokens },
+    ];
+    let mut run =
+        Run::with_processors(vec![], 1, Settings::new(0.0, 0, 1.0).unwrap(), Processors::new(exactly).unwrap());
+    let tokens: Vec<u32> = (0..5).map(|_| run.step_with(&row).unwrap()).collect();
+    assert_eq!(tokens, [1, 1, 1, 1, 0]);
+}
+
+// ---- Ids outside the vocabulary -------------------------------------------------------------------------------------
+
+/// Every list of ids there is among parameters, each with an id that is not below 4.
+fn with_a_foreign_id() -> Vec<Processor> {
+    let penalty = || Penalty { penalty: 1.1, window: Window::default(), exempt: vec![1, 4] };
+    let dry = |breakers| Dry { multiplier: 1.0, base: 2.0, allowed_length: 1, window: Window::default(), breakers };
+    vec![
+        Processor::RepetitionPenalty(penalty()),
+        Processor::FrequencyPenalty(penalty()),
+        Processor::PresencePenalty(penalty()),
+        Processor::Dry(dry(vec![vec![1], vec![4]])),
+        Processor::Dry(dry(vec![vec![4, 1]])),
+        Processor::DryV2(dry(vec![vec![1, 4, 1]])),
+        Processor::BadWords(vec![vec![1], vec![1, 4]]),
+        Processor::BadWords(vec![vec![4, 1]]),
+        Processor::BadWords(vec![vec![1, 4, 1]]),
+        Processor::LogitBias(vec![(0, 1.0), (4, 1.0)]),
+        Processor::Allow(vec![0, 4]),
+        Processor::Deny(vec![4]),
+        Processor::ForcedPrefix(vec![4]),
+        Processor::ForcedPrefix(vec![1, 4]),
+        Processor::MinLength { length: 0, end_tokens: vec![4] },
+        Processor::MinLength { length: 2, end_tokens: vec![1, 4] },
+        Processor::ForcedEnd { length: 99, end_tokens: vec![4] },
+        Processor::Xtc(Xtc { probability: 0.0, threshold: 0.1, exempt: vec![4] }),
+    ]
+}
+
+#[test]
+fn an_id_outside_the_vocabulary_is_refused_wherever_it_stands_and_whatever_the_step() {
+    for processor in with_a_foreign_id() {
+        let name = processor.name();
+        let list = Processors::new(vec![Processor::TopK(2), processor]).unwrap();
+        for vocabulary in [4, 5] {
+            let refused =
+                list.check_vocabulary(vocabulary).map_err(|error| (error.code(), error.index(), error.value()));
+            let expected = if vocabulary == 4 { Err(("processor_token", Some(1), Some(4.0))) } else { Ok(()) };
+            assert_eq!(refused, expected, "{name}");
+            for tokens in [&[][..], &[1], &[1, 1, 1, 1]] {
+                let mut row = vec![0.5; vocabulary as usize];
+                let position = Position { prompt: &[1], tokens, seed: 0 };
+                let applied = list.apply(&mut row, &position, |_, _| ());
+                // With one token more in the vocabulary, what a rule does with the id is its own matter.
+                let foreign = applied.err().filter(|error| error.code() == "processor_token");
+                let foreign = foreign.map(|error| (error.code(), error.index(), error.value()));
+                assert_eq!(foreign, expected.err(), "{name} at step {}", tokens.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn ids_are_looked_at_before_any_processor_acts() {
+    let list = Processors::new(vec![Processor::Deny(vec![0, 1]), Processor::Allow(vec![9])]).unwrap();
+    let (mut row, mut seen) = ([1.0, 2.0], 0);
+    let position = Position { prompt: &[], tokens: &[], seed: 0 };
+    let error = list.apply(&mut row, &position, |_, _| seen += 1).unwrap_err();
+    assert_eq!((error.code(), error.index(), error.value(), seen), ("processor_token", Some(1), Some(9.0), 0));
+    assert_eq!(row, [1.0, 2.0]);
+}
+
+// ---- The work of a processor ----------------------------------------------------------------------------------------
+
+/// Histories that are hard on algorithms for repetitions, and random ones.
+fn histories() -> Vec<Vec<u32>> {
+    let mut all = vec![vec![], vec![0], vec![1; 2], vec![0; 150], [0, 1].repeat(60), [0, 1, 2].repeat(41)];
+    let (mut shorter, mut fibonacci) = (vec![0], vec![0, 1]);
+    while fibonacci.len() < 140 {
+        let next = [&fibonacci[..], &shorter].concat();
+        (shorter, fibonacci) = (fibonacci, next);
+    }
+    all.push(fibonacci);
+    all.push((0u32..128).map(|at| at.count_ones() % 2).collect());
+    all.push([vec![0; 60], vec![1], vec![0; 60]].concat());
+    for case in 0..120 {
+        let alphabet = [1, 2, 3, 5][case as usize % 4];
+        all.push((0..draw(case, 0, 1) % 90).map(|at| (draw(case, at, 2) % alphabet) as u32).collect());
+    }
+    all
+}
+
+/// The rule of `no_repeat_ngram` as it is written, in quadratic time.
+fn obvious_ngram(row: &mut [f64], history: &[u32], size: usize) {
+    for ngram in history.windows(size) {
+        if history.ends_with(&ngram[..size - 1])
+            && let Some(logit) = row.get_mut(ngram[size - 1] as usize)
+        {
+            *logit = f64::NEG_INFINITY;
+        }
+    }
+}
+
+/// The rule of `dry` as it is written, in cubic time.
+fn obvious_dry(row: &mut [f64], history: &[u32], it: &Dry, second: bool) {
+    let follows = |breaker: &[u32]| (0..=history.len()).rev().find(|end| history[..*end].ends_with(breaker));
+    let reach = history.len() - it.breakers.iter().filter_map(|breaker| follows(breaker)).max().unwrap_or(0);
+    let length =
+        |j: usize| (0..j).take_while(|back| history[j - 1 - back] == history[history.len() - 1 - back]).count();
+    for (id, logit) in (0u32..).zip(row) {
+        let ends = (1..history.len()).filter(|j| history[*j] == id);
+        let longest = ends.map(|j| length(j).min(reach)).max().unwrap_or(0);
+        let exempt = second && it.breakers.iter().any(|breaker| breaker[..] == [id]);
+        if longest >= it.allowed_length as usize && !exempt {
+            let mut power = 1.0;
+            for _ in 0..longest - it.allowed_length as usize {
+                power *= if power < f64::from_bits((1023 + 100) << 52) { it.base } else { 1.0 };
+            }
+            *logit = *logit - it.multiplier * power + 0.0;
+        }
+    }
+}
+
+#[test]
+fn the_linear_algorithms_give_what_the_rules_say() {
+    let row: Vec<f64> = (0..5).map(|id| 0.3 * f64::from(id)).collect();
+    let bits = |row: &[f64]| row.iter().map(|logit| logit.to_bits()).collect::<Vec<_>>();
+    let mut compared = 0;
+    for (case, history) in (0u64..).zip(histories()).step_by(one_in()) {
+        for size in [1, 2, 3, 5, 20, 61, 149, 150, 151, 400] {
+            // A token that never occurs stays allowed, so that no row is refused.
+            let mut row = [&row[..], &[1.0]].concat();
+            let mut expected = row.clone();
+            obvious_ngram(&mut expected, &history, size as usize);
+            apply(vec![Processor::NoRepeatNgram { size, window: Window::default() }], &mut row, &history, 0);
+            assert_eq!(bits(&row), bits(&expected), "{size}-gram of {history:?}");
+            compared += 1;
+        }
+        for variant in 0..8 {
+            let random = |at, below| draw(case * 8 + variant, at, 3) % below;
+            let sequence =
+                |at| (0..1 + random(at, 4)).map(|place| random(100 * at + place, 3) as u32).collect::<Vec<_>>();
+            let dry = Dry {
+                multiplier: 0.7,
+                base: [1.0, 1.000_001, 1.75, 1e30][random(1, 4) as usize],
+                allowed_length: 1 + random(2, 3) as u32,
+                window: Window::default(),
+                breakers: (10..10 + random(3, 5)).map(sequence).collect(),
+            };
+            for second in [false, true] {
+                let (mut row, mut expected) = (row.clone(), row.clone());
+                obvious_dry(&mut expected, &history, &dry, second);
+                let make = if second { Processor::DryV2 } else { Processor::Dry };
+                apply(vec![make(dry.clone())], &mut row, &history, 0);
+                assert_eq!(bits(&row), bits(&expected), "{second} {dry:?} of {history:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 3000 / one_in(), "{compared}");
+}
+
+/// Sizes at which anything quadratic takes from half an hour to days; linear it is less than a second each.
+#[test]
+fn the_work_is_linear_in_history_and_parameters() {
+    let part = one_in() as u32;
+    let many = 1_000_000 / part;
+    let equal = vec![0; 4 * many as usize];
+    let window = Window::default();
+
+    let mut row = [1.0, 2.0];
+    apply(vec![Processor::NoRepeatNgram { size: 2 * many, window }], &mut row, &equal, 0);
+    assert_eq!(kept(&row), [1]);
+
+    // Each breaker agrees with the history but for its last token, or but for its first; no one is found.
+    let last_differs = (0..100_000 / part).map(|id| [vec![0; 40], vec![id + 1]].concat());
+    let first_differs = (0..8000 / part).map(|id| [vec![id + 1], vec![0; 40]].concat());
+    let breakers = last_differs.chain(first_differs).chain([[vec![1], vec![0; many as usize]].concat()]).collect();
+    let dry = Dry { multiplier: 1.0, base: 1.0, allowed_length: 1, window, breakers };
+    let mut row = vec![1.0; 100_001];
+    apply(vec![Processor::DryV2(dry)], &mut row, &equal, 0);
+    assert_eq!((row[0], row[1]), (0.0, 1.0));
+
+    // Every token of the vocabulary in the history, and every one exempt.
+    let (ids, halves): (Vec<u32>, Vec<f64>) = (0..many).map(|id| (id, 0.5)).unzip();
+    let exempt = || ids.iter().rev().copied().collect::<Vec<_>>();
+    let mut row = halves;
+    let penalty = Penalty { penalty: 2.0, window, exempt: exempt() };
+    let list = vec![
+        Processor::RepetitionPenalty(penalty.clone()),
+        Processor::FrequencyPenalty(penalty.clone()),
+        Processor::PresencePenalty(penalty),
+        Processor::Xtc(Xtc { probability: 1.0, threshold: 0.0, exempt: exempt() }),
+        Processor::BadWords(ids.iter().map(|id| vec![*id, 0]).collect()),
+    ];
+    apply(list, &mut row, &ids, 0);
+    assert_eq!(kept(&row), ids[1..]);
+}
+
 /// Every processor that looks at the history, biting.
 fn with_history(window: Window) -> Vec<Processor> {
     let of = |penalty| Penalty { penalty, window, exempt: vec![] };
@@ -334,7 +613,7 @@ fn with_history(window: Window) -> Vec<Processor> {
         Processor::RepetitionPenalty(of(1.5)),
         Processor::FrequencyPenalty(of(0.3)),
         Processor::PresencePenalty(of(0.4)),
-        Processor::Dry(Dry { multiplier: 0.7, base: 1.75, allowed_length: 1, window, breakers: vec![] }),
+        Processor::DryV2(Dry { multiplier: 0.7, base: 1.75, allowed_length: 1, window, breakers: vec![] }),
         Processor::NoRepeatNgram { size: 2, window },
     ]
 }
@@ -464,6 +743,9 @@ fn parameters_out_of_range_are_refused() {
         (r#""name": "logit_bias", "biases": {"1": 2}"#, "field_type"),
         (r#""name": "allow", "tokens": []"#, "processor_empty"),
         (r#""name": "min_length", "length": 3, "end_tokens": []"#, "processor_empty"),
+        (r#""name": "forced_end", "length": 3, "end_tokens": []"#, "processor_empty"),
+        (r#""name": "forced_end", "length": 0, "end_tokens": [1]"#, "processor_parameter"),
+        (r#""name": "forced_end", "length": 3"#, "field_missing"),
         (r#""name": "temperature", "temperature": 0"#, "processor_parameter"),
         (r#""name": "top_k", "k": 0"#, "processor_parameter"),
         (r#""name": "top_k", "k": -1"#, "field_type"),
@@ -480,7 +762,19 @@ fn parameters_out_of_range_are_refused() {
     ] {
         assert_eq!(one(rest).0, code, "{rest}");
     }
-    assert_eq!(list(r#"[{"name": "min_p", "version": 2, "p": 0.1}]"#).0, "processor_version_unknown");
+    for (name, version) in [("min_p", 0), ("min_p", 2), ("typical", 0), ("typical", 3), ("typical", u64::MAX)] {
+        let text = format!(r#"[{{"name": "{name}", "version": {version}, "p": 0.1}}]"#);
+        assert_eq!(list(&text).0, "processor_version_unknown", "{text}");
+    }
+    for out_of_range in [
+        r#"[{"name": "typical", "version": 2, "p": 1.5}]"#,
+        r#"[{"name": "top_p", "version": 2, "p": 0.5, "min_keep": 0}]"#,
+        r#"[{"name": "dry", "version": 2, "multiplier": 1, "base": 0.5, "allowed_length": 2}]"#,
+    ] {
+        assert_eq!(list(out_of_range).0, "processor_parameter", "{out_of_range}");
+    }
+    let both = r#"[{"name": "typical", "version": 1, "p": 0.5}, {"name": "typical", "version": 2, "p": 0.5}]"#;
+    assert_eq!(list(both).0, "processor_repeated");
     assert_eq!(list(r#"[{"name": "min_p", "p": 0.1}]"#).0, "field_missing");
     assert_eq!(list(r#"["min_p"]"#).0, "field_type");
     assert_eq!(list(r#"{"name": "min_p"}"#).0, "field_type");
@@ -538,17 +832,25 @@ fn any_processor(v: u32) -> impl Strategy<Value = Processor> {
     let penalty =
         (0.1..3.0f64, window.clone(), ids()).prop_map(|(penalty, window, exempt)| Penalty { penalty, window, exempt });
     let dry = (0.0..2.0f64, 1.0..3.0f64, 1u32..4, window.clone(), prop::collection::vec(ids(), 0..2)).prop_map(
-        |(multiplier, base, allowed_length, window, breakers)| {
-            Processor::Dry(Dry { multiplier, base, allowed_length, window, breakers })
+        |(multiplier, base, allowed_length, window, breakers)| Dry {
+            multiplier,
+            base,
+            allowed_length,
+            window,
+            breakers,
         },
     );
-    let xtc = (0.0..=1.0f64, 0.0..=0.5f64, ids())
-        .prop_map(|(probability, threshold, exempt)| Processor::Xtc(Xtc { probability, threshold, exempt }));
+    let xtc = (0.0..=1.0f64, 0.0..=0.5f64, ids()).prop_map(|(probability, threshold, exempt)| Xtc {
+        probability,
+        threshold,
+        exempt,
+    });
     prop_oneof![
         penalty.clone().prop_map(Processor::RepetitionPenalty),
         penalty.clone().prop_map(Processor::FrequencyPenalty),
         penalty.prop_map(Processor::PresencePenalty),
-        dry,
+        dry.clone().prop_map(Processor::Dry),
+        dry.prop_map(Processor::DryV2),
         (1u32..4, window).prop_map(|(size, window)| Processor::NoRepeatNgram { size, window }),
         prop::collection::vec(ids(), 1..3).prop_map(Processor::BadWords),
         (0..v, -5.0..5.0f64).prop_map(|bias| Processor::LogitBias(vec![bias])),
@@ -556,15 +858,18 @@ fn any_processor(v: u32) -> impl Strategy<Value = Processor> {
         ids().prop_map(Processor::Deny),
         ids().prop_map(Processor::ForcedPrefix),
         (0u32..30, ids()).prop_map(|(length, end_tokens)| Processor::MinLength { length, end_tokens }),
+        (1u32..30, ids()).prop_map(|(length, end_tokens)| Processor::ForcedEnd { length, end_tokens }),
         (0.2..3.0f64).prop_map(Processor::Temperature),
         (1..v).prop_map(Processor::TopK),
         keep.clone().prop_map(Processor::TopP),
+        keep.clone().prop_map(Processor::TopPV2),
         keep.clone().prop_map(Processor::MinP),
-        keep.prop_map(Processor::Typical),
+        keep.clone().prop_map(Processor::Typical),
+        keep.prop_map(Processor::TypicalV2),
         cut.clone().prop_map(Processor::Epsilon),
         cut.clone().prop_map(Processor::Eta),
         cut.prop_map(Processor::TopNSigma),
-        xtc,
+        xtc.prop_map(Processor::Xtc),
     ]
 }
 

@@ -20,52 +20,62 @@ pub fn read_processors(list: Vec<Object>) -> Result<Processors, StateError> {
 
 fn read(object: Object) -> Result<Processor, StateError> {
     object.read(|it| {
-        // The name first: of an unknown processor the fields say nothing. Then the version, 1 for every rule there is.
+        // The name first: of an unknown processor the fields say nothing. Then the version, which says what they mean.
         let name = it.string("name");
-        let parameters: fn(&mut Fields) -> Processor = match name.as_str() {
-            "repetition_penalty" => |it| Processor::RepetitionPenalty(penalty(it)),
-            "frequency_penalty" => |it| Processor::FrequencyPenalty(penalty(it)),
-            "presence_penalty" => |it| Processor::PresencePenalty(penalty(it)),
-            "dry" => |it| {
-                Processor::Dry(Dry {
-                    multiplier: it.number("multiplier"),
-                    base: it.number("base"),
-                    allowed_length: it.count("allowed_length"),
-                    window: window(it),
-                    breakers: if it.has("breakers") { it.token_lists("breakers") } else { Vec::new() },
-                })
-            },
-            "no_repeat_ngram" => |it| Processor::NoRepeatNgram { size: it.count("size"), window: window(it) },
-            "bad_words" => |it| Processor::BadWords(it.token_lists("words")),
-            "logit_bias" => |it| Processor::LogitBias(it.token_numbers("biases")),
-            "allow" => |it| Processor::Allow(it.tokens("tokens")),
-            "deny" => |it| Processor::Deny(it.tokens("tokens")),
-            "forced_prefix" => |it| Processor::ForcedPrefix(it.tokens("tokens")),
-            "min_length" => {
-                |it| Processor::MinLength { length: it.count("length"), end_tokens: it.tokens("end_tokens") }
-            }
-            "temperature" => |it| Processor::Temperature(it.number("temperature")),
-            "top_k" => |it| Processor::TopK(it.count("k")),
-            "top_p" => |it| Processor::TopP(filter(it, "p")),
-            "min_p" => |it| Processor::MinP(filter(it, "p")),
-            "typical" => |it| Processor::Typical(filter(it, "p")),
-            "epsilon" => |it| Processor::Epsilon(filter(it, "cutoff")),
-            "eta" => |it| Processor::Eta(filter(it, "cutoff")),
-            "top_n_sigma" => |it| Processor::TopNSigma(filter(it, "n")),
-            "xtc" => |it| {
+        let versions: &[fn(&mut Fields) -> Processor] = match name.as_str() {
+            "repetition_penalty" => &[|it| Processor::RepetitionPenalty(penalty(it))],
+            "frequency_penalty" => &[|it| Processor::FrequencyPenalty(penalty(it))],
+            "presence_penalty" => &[|it| Processor::PresencePenalty(penalty(it))],
+            "dry" => &[|it| Processor::Dry(dry(it)), |it| Processor::DryV2(dry(it))],
+            "no_repeat_ngram" => &[|it| Processor::NoRepeatNgram { size: it.count("size"), window: window(it) }],
+            "bad_words" => &[|it| Processor::BadWords(it.token_lists("words"))],
+            "logit_bias" => &[|it| Processor::LogitBias(it.token_numbers("biases"))],
+            "allow" => &[|it| Processor::Allow(it.tokens("tokens"))],
+            "deny" => &[|it| Processor::Deny(it.tokens("tokens"))],
+            "forced_prefix" => &[|it| Processor::ForcedPrefix(it.tokens("tokens"))],
+            "min_length" => &[|it| {
+                let (length, end_tokens) = end(it);
+                Processor::MinLength { length, end_tokens }
+            }],
+            "forced_end" => &[|it| {
+                let (length, end_tokens) = end(it);
+                Processor::ForcedEnd { length, end_tokens }
+            }],
+            "temperature" => &[|it| Processor::Temperature(it.number("temperature"))],
+            "top_k" => &[|it| Processor::TopK(it.count("k"))],
+            "top_p" => &[|it| Processor::TopP(filter(it, "p")), |it| Processor::TopPV2(filter(it, "p"))],
+            "min_p" => &[|it| Processor::MinP(filter(it, "p"))],
+            "typical" => &[|it| Processor::Typical(filter(it, "p")), |it| Processor::TypicalV2(filter(it, "p"))],
+            "epsilon" => &[|it| Processor::Epsilon(filter(it, "cutoff"))],
+            "eta" => &[|it| Processor::Eta(filter(it, "cutoff"))],
+            "top_n_sigma" => &[|it| Processor::TopNSigma(filter(it, "n"))],
+            "xtc" => &[|it| {
                 Processor::Xtc(Xtc {
                     probability: it.number("probability"),
                     threshold: it.number("threshold"),
                     exempt: exempt(it),
                 })
-            },
+            }],
             _ => return Err(StateError::ProcessorUnknown(name)),
         };
-        match it.integer("version") {
-            1 => Ok(parameters(it)),
-            version => Err(StateError::ProcessorVersion(version)),
-        }
+        let version = it.integer("version");
+        let read = version.checked_sub(1).and_then(|at| versions.get(usize::try_from(at).ok()?));
+        read.map(|read| read(it)).ok_or(StateError::ProcessorVersion(version))
     })
+}
+
+fn end(it: &mut Fields) -> (u32, Vec<u32>) {
+    (it.count("length"), it.tokens("end_tokens"))
+}
+
+fn dry(it: &mut Fields) -> Dry {
+    Dry {
+        multiplier: it.number("multiplier"),
+        base: it.number("base"),
+        allowed_length: it.count("allowed_length"),
+        window: window(it),
+        breakers: if it.has("breakers") { it.token_lists("breakers") } else { Vec::new() },
+    }
 }
 
 fn penalty(it: &mut Fields) -> Penalty {
@@ -104,7 +114,7 @@ impl Processor {
                 write_window(&mut it, penalty.window);
                 write_exempt(&mut it, &penalty.exempt);
             }
-            Self::Dry(dry) => {
+            Self::Dry(dry) | Self::DryV2(dry) => {
                 it.number("multiplier", dry.multiplier);
                 it.number("base", dry.base);
                 it.integer("allowed_length", dry.allowed_length.into());
@@ -123,13 +133,17 @@ impl Processor {
                 it.set("biases", Value::list(biases, pair));
             }
             Self::Allow(tokens) | Self::Deny(tokens) | Self::ForcedPrefix(tokens) => it.tokens("tokens", tokens),
-            Self::MinLength { length, end_tokens } => {
+            Self::MinLength { length, end_tokens } | Self::ForcedEnd { length, end_tokens } => {
                 it.integer("length", (*length).into());
                 it.tokens("end_tokens", end_tokens);
             }
             Self::Temperature(temperature) => it.number("temperature", *temperature),
             Self::TopK(k) => it.integer("k", (*k).into()),
-            Self::TopP(filter) | Self::MinP(filter) | Self::Typical(filter) => write_filter(&mut it, "p", *filter),
+            Self::TopP(filter)
+            | Self::TopPV2(filter)
+            | Self::MinP(filter)
+            | Self::Typical(filter)
+            | Self::TypicalV2(filter) => write_filter(&mut it, "p", *filter),
             Self::Epsilon(filter) | Self::Eta(filter) => write_filter(&mut it, "cutoff", *filter),
             Self::TopNSigma(filter) => write_filter(&mut it, "n", *filter),
             Self::Xtc(xtc) => {

@@ -96,7 +96,7 @@ impl fmt::Display for StateError {
             Self::Processor(error) => error.fmt(f),
             Self::ProcessorUnknown(name) => write!(f, "processor {} is not known", Quoted(name)),
             Self::ProcessorVersion(version) => {
-                write!(f, "processor version {version} is not known; this release keeps 1")
+                write!(f, "version {version} of this processor is not known")
             }
             Self::Contract(name) if name == ALGORITHM_VERSION => {
                 write!(f, "a run of \"{name}\" does not go on under \"{CONTRACT}\"; it is loaded as what it is")

@@ -244,19 +244,20 @@ pub(crate) fn normalize(numbers: &mut [f64]) {
 /// Step 5: keeps the nucleus.
 fn keep_nucleus(distribution: &mut Distribution, top_p: f64) {
     let Distribution { ids, probabilities } = &*distribution;
-    let kept = nucleus(probabilities, top_p);
+    let kept = nucleus(probabilities, top_p, 1);
     let (ids, probabilities) = kept.iter().map(|&at| (ids[at as usize], probabilities[at as usize])).unzip();
     *distribution = Distribution { ids, probabilities };
 }
 
 /// The places, ascending, of the first probabilities by (high first, low place first) up to the one at which their
-/// running sum reaches `top_p`; all where none does. In time linear in their number.
-pub(crate) fn nucleus(probabilities: &[f64], top_p: f64) -> Vec<u32> {
+/// running sum reaches `top_p`, and `least` of them at least; all where none does. In time linear in their number.
+pub(crate) fn nucleus(probabilities: &[f64], top_p: f64, least: u32) -> Vec<u32> {
     let ranks = || probabilities.iter().map(|p| falling(*p)).zip(0..);
-    let mut sum = 0.0;
+    let (mut sum, mut count) = (0.0, 0);
     let last = first(&mut ranks().collect(), &mut |(probability, _)| {
         sum += number(probability);
-        sum >= top_p
+        count += 1;
+        sum >= top_p && count >= least
     });
     ranks().filter(|rank| last.is_none_or(|last| *rank <= last)).map(|(_, at)| at).collect()
 }

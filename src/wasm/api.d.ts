@@ -9,7 +9,7 @@ export type TokenIds = Uint32Array | readonly number[];
 
 /** Sampling settings. A field left out (or `undefined`) takes the value named here; a wrong one is refused, never corrected. */
 export interface Settings {
-  /** Finite and at least 0. 0 is greedy: the best logit, lowest id on ties. Default 1. */
+  /** Finite and at least 0. 0 is greedy: the best logit, lowest id on ties; the other two then have no effect. Default 1. */
   temperature?: number;
   /** An integer from 0 to 2^32 - 1. Only the k best logits stay; 0 is off. Default 0. */
   topK?: number;
@@ -32,7 +32,10 @@ export interface Window {
  * One processor: it changes the logits before temperature, top-k and top-p. The rule of each is an equation in
  * CONTRACT.md, section "Processors". Lists of ids are token ids.
  */
-export type Processor = { version: 1 } & (
+export type Processor = ProcessorV1 | ProcessorV2;
+
+/** Rules that have no later version, and the first version of those that have one, kept for the runs that have it. */
+export type ProcessorV1 = { version: 1 } & (
   | ({ name: "repetition_penalty"; penalty: number; exempt?: number[] } & Window)
   | ({ name: "frequency_penalty"; penalty: number; exempt?: number[] } & Window)
   | ({ name: "presence_penalty"; penalty: number; exempt?: number[] } & Window)
@@ -44,6 +47,7 @@ export type Processor = { version: 1 } & (
   | { name: "deny"; tokens: number[] }
   | { name: "forced_prefix"; tokens: number[] }
   | { name: "min_length"; length: number; end_tokens: number[] }
+  | { name: "forced_end"; length: number; end_tokens: number[] }
   | { name: "temperature"; temperature: number }
   | { name: "top_k"; k: number }
   | { name: "top_p"; p: number; min_keep?: number }
@@ -53,6 +57,13 @@ export type Processor = { version: 1 } & (
   | { name: "eta"; cutoff: number; min_keep?: number }
   | { name: "top_n_sigma"; n: number; min_keep?: number }
   | { name: "xtc"; probability: number; threshold: number; exempt?: number[] }
+);
+
+/** The second version of rules whose first one is not as its source has it. Use these. */
+export type ProcessorV2 = { version: 2 } & (
+  | ({ name: "dry"; multiplier: number; base: number; allowed_length: number; breakers?: number[][] } & Window)
+  | { name: "top_p"; p: number; min_keep?: number }
+  | { name: "typical"; p: number; min_keep?: number }
 );
 
 /** The settings of a run, which has a history for processors to look at. */
@@ -88,6 +99,8 @@ export interface SamplerError extends Error {
   value?: unknown;
   /** The row of a batch or chain it speaks of, where there is one. */
   row?: number;
+  /** What a model threw, where `code` is `model_failed`. */
+  cause?: unknown;
 }
 
 /**
@@ -102,13 +115,14 @@ export interface SamplerError extends Error {
 export function logitsBuffer(vocab: number): Float32Array;
 
 /**
- * Chooses one token from one row of logits.
+ * Chooses one token from one row of logits. At temperature 0 `topK`, `topP` and `u` are not looked at, whatever they hold.
  *
  * @param settings `{temperature = 1, topK = 0, topP = 1}`
- * @param u the uniform number, 0 <= u < 1
+ * @param u the uniform number, 0 <= u < 1; may be left out at temperature 0
  * @returns the token's id
  */
 export function sampleToken(logits: Logits, settings: RowSettings | undefined, u: number): number;
+export function sampleToken(logits: Logits, settings: RowSettings & { temperature: 0 }): number;
 
 /** The uniform number in [0, 1) at (seed, step, stream): output number `step` of the SplitMix64 stream. */
 export function uniform(seed: Seed, step: number | bigint, stream?: number | bigint): number;
@@ -137,7 +151,7 @@ export function distribution(logits: Logits, settings?: RowSettings): Distributi
  *
  * @param logits B * vocab numbers, row after row
  * @param settings one for each row, or one object for all
- * @param u B uniform numbers
+ * @param u B uniform numbers; that of a row at temperature 0 is not looked at
  */
 export function sampleBatch(
   logits: Logits,
@@ -150,11 +164,15 @@ export function sampleBatch(
 export type BatchModel = (contexts: Uint32Array[]) => readonly Logits[];
 
 /**
- * Advances every generator by one token, asking the model once for all contexts. Each gets the token of stepping alone.
- * A generator whose row is refused stays where it was, with its error in its place (and a `row` number); a model that
- * throws, or gives another number of rows or rows of different lengths, advances nobody.
+ * Advances every generator by one token. Each gets the token of stepping alone. A generator whose row is refused stays where
+ * it was, with its error in its place (and a `row` number).
+ *
+ * With a model it is asked once for all contexts; if it throws, or gives another number of rows or rows of different lengths,
+ * no generator advances. Without one, each generator asks its own, all of them before the first advances, and one that fails
+ * costs only itself: `model_missing` stands in the place of a generator without a model, `model_failed` where a model threw
+ * (what it threw is the error's `cause`).
  */
-export function stepBatch(generators: readonly Generator[], model: BatchModel): (number | SamplerError)[];
+export function stepBatch(generators: readonly Generator[], model?: BatchModel): (number | SamplerError)[];
 
 /**
  * Judges one draft token: accepts it when `uAccept * q[d] < p[d]`, otherwise draws from `max(0, p - q)`.

@@ -105,7 +105,7 @@ test("a record with processors of other makers goes through whole; with wrong on
   }
 
   // Others than this page can turn: named, kept, and taken out only when asked.
-  await open([{ name: "typical", version: 1, p: 1 }, minP]);
+  await open([{ name: "typical", version: 2, p: 1 }, minP]);
   await expect(desk.page.locator("[data-replay]")).toContainText("replayed here: 5 of 5 tokens equal");
   await expect(desk.line()).toContainText("typical (p 1), min-p 0.05");
   await desk.more("Use its settings");

@@ -85,20 +85,26 @@ def nucleus(ids, p, top_p):
     return kept
 
 
+def named(p):
+    """Every token id among the parameters."""
+    lists = [p.get("exempt", []), p.get("tokens", []), p.get("end_tokens", []), [i for i, _ in p.get("biases", [])]]
+    return [i for ids in lists + p.get("breakers", []) + p.get("words", []) for i in ids]
+
+
+def only_kept(row, kept):
+    return [l if i in kept else -INF for i, l in enumerate(row)]
+
+
 def apply(p, row, prompt, tokens, seed):
-    row, n, name = list(row), len(tokens), p["name"]
+    row, n, name, version = list(row), len(tokens), p["name"], p["version"]
     h = history(p, prompt, tokens)
     least = p.get("min_keep", 1)
     exempt = p.get("exempt", [])
 
     def banned(ids):
-        for i in ids:
-            if i >= len(row):
-                raise Refused("processor_token")
         return [-INF if i in ids else l for i, l in enumerate(row)]
 
     def only(ids):
-        banned(ids)
         return [l if i in ids else -INF for i, l in enumerate(row)]
 
     if name in ("repetition_penalty", "frequency_penalty", "presence_penalty"):
@@ -125,6 +131,8 @@ def apply(p, row, prompt, tokens, seed):
                 length += 1
             longest[h[j]] = max(longest.get(h[j], 0), min(length, reach))
         for i, length in longest.items():
+            if version == 2 and [i] in p.get("breakers", []):
+                continue
             if length >= p["allowed_length"] and i < len(row) and row[i] != -INF:
                 power = 1.0
                 for _ in range(length - p["allowed_length"]):
@@ -146,7 +154,6 @@ def apply(p, row, prompt, tokens, seed):
                 row = [-INF if i == word[-1] else l for i, l in enumerate(row)]
     elif name == "logit_bias":
         for i, bias in p["biases"]:
-            banned([i])
             if row[i] != -INF:
                 row[i] = row[i] + bias
     elif name == "allow":
@@ -159,6 +166,9 @@ def apply(p, row, prompt, tokens, seed):
     elif name == "min_length":
         if n < p["length"]:
             row = banned(p["end_tokens"])
+    elif name == "forced_end":
+        if n + 1 >= p["length"]:
+            row = only(p["end_tokens"])
     elif name == "temperature":
         row = [l if l == -INF else l / p["temperature"] for l in row]
     elif name == "top_k":
@@ -166,19 +176,24 @@ def apply(p, row, prompt, tokens, seed):
     elif name == "top_p":
         if p["p"] < 1:
             ids, _, _, _, q = softmax(row)
-            row = keep(row, nucleus(ids, q, p["p"]), least)
+            if version == 1:
+                row = keep(row, nucleus(ids, q, p["p"]), least)
+            else:
+                row = only_kept(row, nucleus(ids, q, p["p"]) + sorted(ids, key=lambda i: (-q[i], i))[:least])
     elif name == "min_p":
         ids, _, w, _, _ = softmax(row)
         row = keep(row, [i for i in ids if w[i] >= p["p"]], least)
-    elif name == "typical":
+    elif name == "typical" and (version == 1 or p["p"] < 1):
         ids, q, g, entropy = information(row)
-        total, kept = 0.0, []
-        for i in sorted(ids, key=lambda i: (abs(-g[i] - entropy), i)):
+        total, kept, order = 0.0, [], sorted(ids, key=lambda i: (abs(-g[i] - entropy), i))
+        for i in order:
             kept.append(i)
             total = total + q[i]
             if total >= p["p"]:
                 break
-        row = keep(row, kept, least)
+        row = keep(row, kept, least) if version == 1 else only_kept(row, kept + order[:least])
+    elif name == "typical":
+        pass
     elif name == "epsilon":
         ids, _, _, _, q = softmax(row)
         row = keep(row, [i for i in ids if q[i] >= p["cutoff"]], least)
@@ -214,6 +229,8 @@ def apply(p, row, prompt, tokens, seed):
 
 
 def process(processors, row, prompt, tokens, seed):
+    if any(i >= len(row) for p in processors for i in named(p)):
+        raise Refused("processor_token")
     for p in processors:
         before = row
         row = apply(p, row, prompt, tokens, seed)
@@ -297,10 +314,28 @@ def lists(rng, size):
         yield " then ".join(names), [one[name]() for name in names]
 
 
-def main():
-    rng = random.Random(20261129)
-    cases = []
-    size = 24
+def later_lists(rng, size):
+    """The rules that came later: second versions and forced_end."""
+    few = lambda k: sorted(rng.sample(range(size), k))
+    extra = lambda: rng.choice([{}, {"window": rng.randint(1, 12)}, {"prompt": False}])
+    least = lambda: rng.choice([{}, {}, {"min_keep": rng.randint(2, 5)}])
+    v = lambda name, version, **parameters: {"name": name, "version": version, **parameters}
+    breakers = lambda: rng.choice([[few(1), few(1), few(2)], [[rng.randrange(3)]], [[rng.randrange(3)] * 3, [rng.randrange(6)]]])
+    one = {
+        "dry": lambda: v("dry", 2, multiplier=rng.choice([0.8, 1.0]), base=rng.choice([1.0, 1.75, 1e30]), allowed_length=rng.randint(1, 2), **extra(), **rng.choice([{}, {"breakers": breakers()}, {"breakers": breakers()}])),
+        "forced_end": lambda: v("forced_end", 1, length=rng.choice([1, 2, 11, 21, 22, 30]), end_tokens=few(rng.randint(1, 3))),
+        "top_p": lambda: v("top_p", 2, p=rng.choice([0.0, 0.5, 0.9, 1.0, rng.random()]), **least()),
+        "typical": lambda: v("typical", 2, p=rng.choice([0.0, 0.3, 0.5, 0.95, 1.0, rng.random()]), **least()),
+    }
+    for name, make in one.items():
+        for _ in range(16):
+            yield name + (" 2" if name != "forced_end" else ""), [make()]
+    for _ in range(30):
+        names = rng.sample(list(one), rng.randint(2, 4))
+        yield " then ".join(names), [one[name]() for name in names]
+
+
+def random_cases(rng, lists, size):
     for name, processors in lists(rng, size):
         kind = rng.randrange(4)
         row = [round(rng.gauss(0, 3), 3) for _ in range(size)]
@@ -320,7 +355,12 @@ def main():
             case["row_bits"] = [bits(l) for l in process(processors, row, prompt, tokens, seed)]
         except Refused as refused:
             case["code"] = str(refused)
-        cases.append(case)
+        yield case
+
+
+def main():
+    size = 24
+    cases = list(random_cases(random.Random(20261129), lists, size))
     for name, processors, row, code in [
         ("everything denied", [{"name": "deny", "version": 1, "tokens": [0, 1]}], [1.0, 2.0], "processor_all_banned"),
         ("the forced token is banned", [{"name": "forced_prefix", "version": 1, "tokens": [1]}], [1.0, -INF], "processor_all_banned"),
@@ -337,10 +377,53 @@ def main():
             assert str(refused) == code, name
         cases.append({"name": name, "processors": processors, "prompt": [], "tokens": [], "seed": "0", "logits": [number(l) for l in row], "code": code})
 
+    v = lambda name, version, **parameters: {"name": name, "version": version, **parameters}
+    history = [5, 9, 4, 5]
+    loop = {"multiplier": 1.0, "base": 2.0, "allowed_length": 1}
+    near = [0.0, 1e-17]  # two logits of one probability
+    l = lambda *p: [ln(x) for x in p]
+    for name, processors, row, tokens in [
+        ("the best need not be typical", [v("typical", 2, p=0.5)], l(0.46, 0.27, 0.27), []),
+        ("version 1 keeps it all the same", [v("typical", 1, p=0.5)], l(0.46, 0.27, 0.27), []),
+        ("the most typical alone", [v("typical", 2, p=0.0)], l(0.5, 0.3, 0.2), []),
+        ("the two most typical", [v("typical", 2, p=0.0, min_keep=2)], l(0.5, 0.3, 0.2), []),
+        ("typical at 1 keeps what adds nothing", [v("typical", 2, p=1.0)], [0.0, -50.0, -60.0], []),
+        ("a breaker is left alone", [v("dry", 2, **loop, breakers=[[9]])], [0.0] * 10, history),
+        ("version 1 holds it back", [v("dry", 1, **loop, breakers=[[9]])], [0.0] * 10, history),
+        ("tokens of longer breakers are held back", [v("dry", 2, **loop, breakers=[[9, 9], [4, 9]])], [0.0] * 10, history),
+        ("after a breaker nothing is held back", [v("dry", 2, **loop, breakers=[[5], [9]])], [0.0] * 10, history),
+        ("the breaker that ends last counts, not the one that begins last", [v("dry", 2, **loop, breakers=[[2], [1, 2, 3]])], [0.0] * 10, [2, 3, 7, 1, 2, 3, 7]),
+        ("one probability, the lower id", [v("top_p", 2, p=0.0)], near, []),
+        ("version 1 keeps the best logit too", [v("top_p", 1, p=0.0)], near, []),
+        ("before its turn the end is not forced", [v("forced_end", 1, length=3, end_tokens=[2])], [0.0, 1.0, -5.0], [0]),
+        ("the third token is the end", [v("forced_end", 1, length=3, end_tokens=[2])], [0.0, 1.0, -5.0], [0, 1]),
+        ("and all that come after it", [v("forced_end", 1, length=3, end_tokens=[2])], [0.0, 1.0, -5.0], [0, 1, 2, 2]),
+        ("the forced end is banned", [v("forced_end", 1, length=1, end_tokens=[0])], [-INF, 1.0], []),
+        ("the forced first token", [v("forced_prefix", 1, tokens=[1])], [0.0, 1.0, -5.0], []),
+        ("an exempt id that is none", [v("repetition_penalty", 1, penalty=2.0, exempt=[2])], [0.0, 1.0], []),
+        ("a breaker that is none", [v("dry", 2, **loop, breakers=[[0], [0, 2]])], [0.0, 1.0], []),
+        ("a bad word that begins with none", [v("bad_words", 1, words=[[2, 0]])], [0.0, 1.0], []),
+        ("a bad word that ends with none", [v("bad_words", 1, words=[[0, 2]])], [0.0, 1.0], []),
+        ("a forced prefix whose second is none", [v("forced_prefix", 1, tokens=[0, 2])], [0.0, 1.0], []),
+        ("a forced prefix that is over", [v("forced_prefix", 1, tokens=[2])], [0.0, 1.0], [0]),
+        ("a minimum that has passed", [v("min_length", 1, length=1, end_tokens=[2])], [0.0, 1.0], [0]),
+        ("an end that has not come", [v("forced_end", 1, length=9, end_tokens=[2])], [0.0, 1.0], []),
+        ("an exempt choice that is none", [v("xtc", 1, probability=0.0, threshold=0.1, exempt=[2])], [0.0, 1.0], []),
+        ("parameters are looked at before anything acts", [v("deny", 1, tokens=[0, 1]), v("allow", 1, tokens=[2])], [0.0, 1.0], []),
+    ]:
+        case = {"name": name, "processors": processors, "prompt": [], "tokens": tokens, "seed": "0", "logits": [number(x) for x in row]}
+        try:
+            case["row_bits"] = [bits(x) for x in process(processors, row, [], tokens, 0)]
+        except Refused as refused:
+            case["code"] = str(refused)
+        cases.append(case)
+    cases += random_cases(random.Random(20261130), later_lists, size)
+
     raw = Path(__file__).with_name("golden_run.f32").read_bytes()
     logits = struct.unpack(f"<{len(raw) // 4}f", raw)
     rows = [list(logits[i : i + 512]) for i in range(0, len(logits), 512)]
     v = lambda name, **parameters: {"name": name, "version": 1, **parameters}
+    v2 = lambda name, **parameters: {"name": name, "version": 2, **parameters}
     runs = []
     for name, settings, processors in [
         ("what a writer turns on", {"temperature": 0.9, "top_k": 0, "top_p": 1.0}, [v("repetition_penalty", penalty=1.1, window=64), v("dry", multiplier=0.8, base=1.75, allowed_length=2), v("min_p", p=0.05)]),
@@ -348,6 +431,7 @@ def main():
         ("typical, then top-k and top-p", {"temperature": 0.8, "top_k": 40, "top_p": 0.95}, [v("frequency_penalty", penalty=0.2, prompt=False), v("typical", p=0.9, min_keep=3)]),
         ("greedy without repeats", {"temperature": 0.0, "top_k": 0, "top_p": 1.0}, [v("no_repeat_ngram", size=1, prompt=False), v("logit_bias", biases=[[7, 0.1], [300, -2.5]])]),
         ("forced, then free", {"temperature": 1.1, "top_k": 0, "top_p": 0.9}, [v("forced_prefix", tokens=[5, 6, 7]), v("eta", cutoff=0.003), v("min_length", length=15, end_tokens=[2])]),
+        ("second versions, and an end", {"temperature": 0.9, "top_k": 0, "top_p": 1.0}, [v2("dry", multiplier=0.8, base=1.75, allowed_length=1, breakers=[[13]]), v("forced_end", length=12, end_tokens=[2, 13, 400]), v2("top_p", p=0.98, min_keep=2), v2("typical", p=0.9), v("xtc", probability=0.5, threshold=0.02, exempt=[13])]),
     ]:
         prompt, seed, tokens, texts = [1, 403, 22], 2**53 + 1 + len(runs), [], {}
         for step, row in enumerate(rows):

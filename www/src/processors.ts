@@ -7,29 +7,31 @@ export type { Processor };
 export type Processors = readonly Processor[];
 export type Knob = keyof typeof main;
 
-/** Every processor there is, in the usual order (CONTRACT.md, “Processors”). */
-const NAMES: readonly Processor["name"][] = [
-  "repetition_penalty",
-  "frequency_penalty",
-  "presence_penalty",
-  "dry",
-  "no_repeat_ngram",
-  "bad_words",
-  "logit_bias",
-  "allow",
-  "deny",
-  "forced_prefix",
-  "min_length",
-  "temperature",
-  "top_k",
-  "top_p",
-  "min_p",
-  "typical",
-  "epsilon",
-  "eta",
-  "top_n_sigma",
-  "xtc",
-];
+/** Every processor there is, in the usual order (CONTRACT.md, “Processors”), with the newest version of its rule. */
+const newest: Readonly<Record<Processor["name"], Processor["version"]>> = {
+  repetition_penalty: 1,
+  frequency_penalty: 1,
+  presence_penalty: 1,
+  dry: 2,
+  no_repeat_ngram: 1,
+  bad_words: 1,
+  logit_bias: 1,
+  allow: 1,
+  deny: 1,
+  forced_prefix: 1,
+  min_length: 1,
+  forced_end: 1,
+  temperature: 1,
+  top_k: 1,
+  top_p: 2,
+  min_p: 1,
+  typical: 2,
+  epsilon: 1,
+  eta: 1,
+  top_n_sigma: 1,
+  xtc: 1,
+};
+const NAMES = Object.keys(newest) as readonly Processor["name"][];
 
 /** The parameter that a knob turns. */
 const main = { repetition_penalty: "penalty", dry: "multiplier", min_p: "p", xtc: "probability" } as const;
@@ -37,7 +39,7 @@ const main = { repetition_penalty: "penalty", dry: "multiplier", min_p: "p", xtc
 /** What a knob puts into the list, here at the amount that changes nothing. */
 const usual: Record<Knob, Processor> = {
   repetition_penalty: { name: "repetition_penalty", version: 1, penalty: 1, window: 256 },
-  dry: { name: "dry", version: 1, multiplier: 0, base: 1.75, allowed_length: 2, window: 1024 },
+  dry: { name: "dry", version: 2, multiplier: 0, base: 1.75, allowed_length: 2, window: 1024 },
   min_p: { name: "min_p", version: 1, p: 0 },
   xtc: { name: "xtc", version: 1, probability: 0, threshold: 0.1 },
 };
@@ -60,11 +62,14 @@ export function amountOf(processors: Processors | undefined, knob: Knob): number
   return found === undefined ? offAt(knob) : Number(parameter(found, main[knob]));
 }
 
-/** The list with one knob turned. All others stay as they are and where they are; an empty list is no list. */
+/**
+ * The list with one knob turned, which then is of the newest version. All others stay as they are and where they are; an
+ * empty list is no list.
+ */
 export function turned(processors: Processors | undefined, knob: Knob, amount: number): Processor[] | undefined {
   const given = processors ?? [];
   const found = given.find(({ name }) => name === knob);
-  const next = { ...(found ?? usual[knob]), [main[knob]]: amount } as Processor;
+  const next = { ...(found ?? usual[knob]), version: newest[knob], [main[knob]]: amount } as Processor;
   const at = given.findIndex((one) => rank(one) > rank(next));
   const result =
     amount === offAt(knob)
@@ -78,12 +83,13 @@ export function turned(processors: Processors | undefined, knob: Knob, amount: n
 /** Those that no knob turns. */
 export const others = (processors: Processors | undefined): Processor[] => (processors ?? []).filter(({ name }) => !isKnob(name));
 
-/** “repetition 1.1”, “typical (p 0.9)”: what a knob has set by itself is not said. */
+/** “repetition 1.1”, “typical (p 0.9)”: what a knob has set by itself is not said, nor the newest version of a rule. */
 export function sayProcessor(processor: Processor): string {
   const { name } = processor;
   const mine = isKnob(name) ? name : null;
   const rest = Object.entries(processor)
-    .filter(([key, value]) => key !== "name" && key !== "version" && (mine === null || key !== main[mine]) && value !== undefined)
+    .filter(([key, value]) => key !== "name" && (mine === null || key !== main[mine]) && value !== undefined)
+    .filter(([key, value]) => key !== "version" || value !== newest[name])
     .filter(([key, value]) => mine === null || parameter(usual[mine], key) !== value)
     .map(([key, value]) => (Array.isArray(value) ? `${key}: ${value.length}` : `${key.replaceAll("_", " ")} ${String(value)}`));
   const head = mine === null ? name.replaceAll("_", "-") : `${labels[mine]} ${String(parameter(processor, main[mine]))}`;
@@ -105,7 +111,8 @@ export function readProcessors(value: unknown, what: string): Processor[] {
 function readProcessor(value: unknown, what: string): Processor {
   const it = object(value, what);
   const name = oneOf(...NAMES)(it["name"], `${what}.name`);
-  if (it["version"] !== 1) throw new UnexpectedShape(`${what} to be of version 1`);
+  const version = it["version"];
+  if (version !== 1 && version !== newest[name]) throw new UnexpectedShape(`${what} to be of a known version`);
   const rest = Object.entries(it).filter(([key]) => key !== "name");
   return { name, ...Object.fromEntries(rest.map(([key, one]) => [key, readParameter(one, `${what}.${key}`)])) } as Processor;
 }

@@ -1,6 +1,7 @@
 // Settings and processors: what a knob puts in, what stays as it came, what is said, and what is let in.
 import { Generator, stateSchema } from "@quillmate/sampler";
 import { describe, expect, it } from "vitest";
+import { UnexpectedShape } from "../src/check";
 import { amountOf, others, type Processor, readProcessors, sameProcessors, sayProcessor, turned } from "../src/processors";
 import { knobs, valueOf, withProcessors, withValue } from "../src/settings";
 import { describeSettings, sameSettings } from "../src/takes";
@@ -8,7 +9,7 @@ import * as wire from "../src/wire";
 
 const plain = { temperature: 0.8, top_k: 50, top_p: 0.95 };
 const minP: Processor = { name: "min_p", version: 1, p: 0.05 };
-const typical: Processor = { name: "typical", version: 1, p: 0.9 };
+const typical: Processor = { name: "typical", version: 2, p: 0.9 };
 const banned: Processor = { name: "bad_words", version: 1, words: [[3, 4], [5]] };
 /** Throws where the sampler would. */
 const accept = (settings: wire.Settings): void =>
@@ -36,7 +37,7 @@ describe("a knob", () => {
   it("puts its processor in, whole and in the usual order, however they are turned", () => {
     const all: Processor[] = [
       { name: "repetition_penalty", version: 1, penalty: 1.1, window: 256 },
-      { name: "dry", version: 1, multiplier: 0.8, base: 1.75, allowed_length: 2, window: 1024 },
+      { name: "dry", version: 2, multiplier: 0.8, base: 1.75, allowed_length: 2, window: 1024 },
       minP,
       { name: "xtc", version: 1, probability: 0.5, threshold: 0.1 },
     ];
@@ -62,6 +63,12 @@ describe("a knob", () => {
     expect(list).toStrictEqual([typical, mine, banned]);
     expect(others(list)).toEqual([typical, banned]);
     expect(withProcessors({ ...plain, processors: list }, [])).toStrictEqual(plain);
+  });
+
+  it("makes an older version of its rule the newest when it is turned, and not before", () => {
+    const old: Processor = { name: "dry", version: 1, multiplier: 0.8, base: 2, allowed_length: 3, breakers: [[7]] };
+    expect(turned([old], "min_p", 0.05)).toStrictEqual([old, minP]);
+    expect(turned([old], "dry", 0.5)).toStrictEqual([{ ...old, version: 2, multiplier: 0.5 }]);
   });
 
   it.each([
@@ -90,6 +97,10 @@ describe("processors", () => {
       "repetition 1.1 (window 64, exempt: 2)",
     );
     expect(sayProcessor(banned)).toBe("bad-words (words: 2)");
+    expect(sayProcessor({ name: "typical", version: 1, p: 0.9 })).toBe("typical (version 1, p 0.9)");
+    const dry = { name: "dry", multiplier: 0.8, base: 1.75, allowed_length: 2, window: 1024 } as const;
+    const said = ([1, 2] as const).map((version) => sayProcessor({ ...dry, version }));
+    expect(said).toEqual(["avoid loops 0.8 (version 1)", "avoid loops 0.8"]);
   });
 
   it("tell settings apart, whatever order an answer names their parameters in", () => {
@@ -108,13 +119,21 @@ describe("processors", () => {
     expect("processors" in wire.settings(plain)).toBe(false);
   });
 
-  it("of every name the sampler knows come in", () => {
+  it("of every name and version the sampler knows come in, and no other", () => {
     const schema = JSON.parse(stateSchema()) as {
-      $defs: { processor: { oneOf: { properties: { name: { const: string } } }[] } };
+      $defs: { processor: { oneOf: { properties: { name: { const: string }; version: { const: number } | { enum: number[] } } }[] } };
     };
-    const names = schema.$defs.processor.oneOf.map(({ properties }) => properties.name.const);
-    expect(names).toHaveLength(20);
-    for (const name of names) expect(readProcessors([{ name, version: 1 }], "p")).toHaveLength(1);
+    const known = schema.$defs.processor.oneOf.map(({ properties: { name, version } }) => ({
+      name: name.const,
+      versions: "enum" in version ? version.enum : [version.const],
+    }));
+    expect(known).toHaveLength(21);
+    for (const { name, versions } of known) {
+      for (const version of versions) expect(readProcessors([{ name, version }], "p")).toHaveLength(1);
+      for (const version of [0, versions.length + 1, "1", null]) {
+        expect(() => readProcessors([{ name, version }], "p")).toThrow(UnexpectedShape);
+      }
+    }
   });
 
   it.each([

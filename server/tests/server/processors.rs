@@ -10,7 +10,7 @@ use crate::support::{Server, model_file, request, sample};
 fn processors() -> Value {
     json!([
         {"name": "repetition_penalty", "version": 1, "penalty": 1.15, "window": 64},
-        {"name": "dry", "version": 1, "multiplier": 0.8, "base": 1.75, "allowed_length": 2, "breakers": [[198]]},
+        {"name": "dry", "version": 2, "multiplier": 0.8, "base": 1.75, "allowed_length": 2, "breakers": [[198]]},
         {"name": "min_p", "version": 1, "p": 0.02},
         {"name": "xtc", "version": 1, "probability": 0.3, "threshold": 0.1},
     ])
@@ -56,11 +56,28 @@ fn the_client_samples_the_same_from_whole_frames() {
 fn a_wrong_list_is_refused_and_stores_nothing() {
     let data = tempdir().unwrap();
     let server = Server::tiny(data.path(), &[]);
+    let far = 4_000_000;
+    let dry = |breakers: Value| json!({"name": "dry", "version": 2, "multiplier": 1, "base": 2, "allowed_length": 2, "breakers": breakers});
     for (list, code) in [
         (json!([{"name": "mirostat", "version": 1}]), "processor_unknown"),
         (json!([{"name": "min_p", "version": 7, "p": 0.1}]), "processor_version_unknown"),
         (json!([{"name": "min_p", "version": 1, "p": 2}]), "processor_parameter"),
         (json!([{"name": "deny", "version": 1, "tokens": [4_000_000]}]), "processor_token"),
+        // Every list of ids, also where it would not be looked at for long, or no more.
+        (json!([{"name": "repetition_penalty", "version": 1, "penalty": 1.1, "exempt": [far]}]), "processor_token"),
+        (json!([dry(json!([[far]]))]), "processor_token"),
+        (json!([dry(json!([[1], [far, 1]]))]), "processor_token"),
+        (json!([{"name": "bad_words", "version": 1, "words": [[1, far]]}]), "processor_token"),
+        (json!([{"name": "bad_words", "version": 1, "words": [[far, 1]]}]), "processor_token"),
+        (json!([{"name": "logit_bias", "version": 1, "biases": [[1, 0.5], [far, 0.5]]}]), "processor_token"),
+        (json!([{"name": "allow", "version": 1, "tokens": [1, far]}]), "processor_token"),
+        (json!([{"name": "forced_prefix", "version": 1, "tokens": [1, 2, 3, 4, 5, far]}]), "processor_token"),
+        (json!([{"name": "min_length", "version": 1, "length": 0, "end_tokens": [far]}]), "processor_token"),
+        (json!([{"name": "forced_end", "version": 1, "length": 99, "end_tokens": [far]}]), "processor_token"),
+        (
+            json!([{"name": "xtc", "version": 1, "probability": 0, "threshold": 0.1, "exempt": [far]}]),
+            "processor_token",
+        ),
         (json!([{"name": "min_p", "version": 1}]), "field_missing"),
         (json!("min_p"), "field_type"),
     ] {

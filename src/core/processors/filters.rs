@@ -74,6 +74,22 @@ impl Softmax {
         entropy
     }
 
+    /// The first tokens by (distance from the entropy low first, id low first), up to the one at which their probabilities
+    /// add up to `mass`, and `least` of them at least.
+    fn most_typical(&self, mass: f64, least: u32) -> Vec<u32> {
+        let entropy = self.entropy();
+        // Bits of non-negative doubles are ordered as the doubles are.
+        let distances = self.log_probabilities().map(|g| (-g - entropy).abs().to_bits());
+        let mut sum = 0.0;
+        let mut kept = Vec::new();
+        first(&mut distances.zip(0..).collect(), &mut |(_, at)| {
+            kept.push(self.ids[at as usize]);
+            sum += self.probabilities[at as usize];
+            sum >= mass && kept.len() >= least as usize
+        });
+        kept
+    }
+
     /// The lowest logit whose probability is at least this; ∞ where there is none. Higher logits have no lower probability:
     /// the correctly rounded exp and the division are monotone.
     fn least_logit(&self, probability: f64) -> f64 {
@@ -111,10 +127,15 @@ fn keep_from(row: &mut [f64], least: f64, min_keep: u32) {
 }
 
 /// Bans all tokens but these and the first `min_keep` by (logit high first, id low first).
-fn keep(row: &mut [f64], kept: impl IntoIterator<Item = u32>, min_keep: u32) {
+fn keep_and_best(row: &mut [f64], kept: impl IntoIterator<Item = u32>, min_keep: u32) {
     let best = best(row, min_keep);
+    keep(row, kept.into_iter().chain(best));
+}
+
+/// Bans all tokens but these.
+fn keep(row: &mut [f64], kept: impl IntoIterator<Item = u32>) {
     let mut stays = vec![false; row.len()];
-    for id in kept.into_iter().chain(best) {
+    for id in kept {
         stays[id as usize] = true;
     }
     for (logit, stays) in row.iter_mut().zip(stays) {
@@ -136,8 +157,18 @@ pub(super) fn top_k(row: &mut [f64], k: u32) {
 pub(super) fn top_p(row: &mut [f64], it: &Filter) {
     if it.value < 1.0 {
         Softmax::of(row, |row, softmax| {
-            let kept = nucleus(&softmax.probabilities, it.value);
-            keep(row, kept.into_iter().map(|at| softmax.ids[at as usize]), it.min_keep);
+            let kept = nucleus(&softmax.probabilities, it.value, 1);
+            keep_and_best(row, kept.into_iter().map(|at| softmax.ids[at as usize]), it.min_keep);
+        });
+    }
+}
+
+/// Version 2: `min_keep` counts in the order of the rule.
+pub(super) fn top_p_2(row: &mut [f64], it: &Filter) {
+    if it.value < 1.0 {
+        Softmax::of(row, |row, softmax| {
+            let kept = nucleus(&softmax.probabilities, it.value, it.min_keep);
+            keep(row, kept.into_iter().map(|at| softmax.ids[at as usize]));
         });
     }
 }
@@ -170,18 +201,19 @@ fn least_argument(p: f64) -> f64 {
 
 pub(super) fn typical(row: &mut [f64], it: &Filter) {
     Softmax::of(row, |row, softmax| {
-        let entropy = softmax.entropy();
-        // Bits of non-negative doubles are ordered as the doubles are.
-        let distances = softmax.log_probabilities().map(|g| (-g - entropy).abs().to_bits());
-        let mut sum = 0.0;
-        let mut kept = Vec::new();
-        first(&mut distances.zip(0..).collect(), &mut |(_, at)| {
-            kept.push(softmax.ids[at as usize]);
-            sum += softmax.probabilities[at as usize];
-            sum >= it.value
-        });
-        keep(row, kept, it.min_keep);
+        let kept = softmax.most_typical(it.value, 1);
+        keep_and_best(row, kept, it.min_keep);
     });
+}
+
+/// Version 2: `min_keep` counts in the order of the rule, and 1 keeps all.
+pub(super) fn typical_2(row: &mut [f64], it: &Filter) {
+    if it.value < 1.0 {
+        Softmax::of(row, |row, softmax| {
+            let kept = softmax.most_typical(it.value, it.min_keep);
+            keep(row, kept);
+        });
+    }
 }
 
 pub(super) fn epsilon(row: &mut [f64], it: &Filter) {
@@ -221,13 +253,13 @@ pub(super) fn xtc_uniform(position: &Position) -> f64 {
     uniform(position.seed, position.tokens.len() as u64, streams::XTC)
 }
 
-/// Leaves out the top choices.
-pub(super) fn xtc(row: &mut [f64], it: &Xtc) {
+/// Leaves out the top choices. `exempt` ascends.
+pub(super) fn xtc(row: &mut [f64], it: &Xtc, exempt: &[u32]) {
     Softmax::of(row, |row, softmax| {
         let top = || softmax.ids.iter().zip(&softmax.probabilities).filter(|(_, p)| **p >= it.threshold);
         let least = lowest_of(top().map(|(_, p)| *p));
         for (id, p) in top() {
-            if *p > least && !it.exempt.contains(id) {
+            if *p > least && exempt.binary_search(id).is_err() {
                 row[*id as usize] = f64::NEG_INFINITY;
             }
         }

@@ -1,4 +1,5 @@
-//! Processors that look at nothing but the row: biases and lists.
+//! Processors that look at nothing but the row: biases and lists. The ids they name are below the length of the row, which
+//! is checked before.
 
 use super::Problem;
 
@@ -17,38 +18,32 @@ pub(super) fn finite(id: u32, logit: f64) -> Result<f64, Problem> {
     if logit.is_finite() { Ok(logit + 0.0) } else { Err(Problem::Overflow(Some(id))) }
 }
 
-/// The place of a token that a parameter names.
-fn place(row: &[f64], id: u32) -> Result<usize, Problem> {
-    if (id as usize) < row.len() { Ok(id as usize) } else { Err(Problem::Token { id, vocabulary: row.len() as u64 }) }
+/// The logit of a token, where it has one and is allowed.
+pub(super) fn logit_of(row: &mut [f64], id: u32) -> Option<&mut f64> {
+    row.get_mut(id as usize).filter(|logit| **logit != f64::NEG_INFINITY)
 }
 
 pub(super) fn bias(row: &mut [f64], biases: &[(u32, f64)]) -> Result<(), Problem> {
     for &(id, bias) in biases {
-        let at = place(row, id)?;
-        if row[at] != f64::NEG_INFINITY {
-            row[at] = finite(id, row[at] + bias)?;
+        if let Some(logit) = logit_of(row, id) {
+            *logit = finite(id, *logit + bias)?;
         }
     }
     Ok(())
 }
 
-pub(super) fn deny(row: &mut [f64], tokens: &[u32]) -> Result<(), Problem> {
+pub(super) fn deny(row: &mut [f64], tokens: &[u32]) {
     for &id in tokens {
-        let at = place(row, id)?;
-        row[at] = f64::NEG_INFINITY;
+        if let Some(logit) = logit_of(row, id) {
+            *logit = f64::NEG_INFINITY;
+        }
     }
-    Ok(())
 }
 
-pub(super) fn allow(row: &mut [f64], tokens: &[u32]) -> Result<(), Problem> {
-    let mut kept = Vec::with_capacity(tokens.len());
-    for &id in tokens {
-        let at = place(row, id)?;
-        kept.push((at, row[at]));
-    }
+pub(super) fn allow(row: &mut [f64], tokens: &[u32]) {
+    let kept: Vec<(u32, f64)> = tokens.iter().filter_map(|&id| Some((id, *logit_of(row, id)?))).collect();
     row.fill(f64::NEG_INFINITY);
-    for (at, logit) in kept {
-        row[at] = logit;
+    for (id, logit) in kept {
+        row[id as usize] = logit;
     }
-    Ok(())
 }

@@ -1,6 +1,7 @@
-//! Processors that look at the tokens so far.
+//! Processors that look at the tokens so far. Each works in time linear in the history, the row and its parameters.
 
-use super::fixed::{deny, finite};
+use super::breakers::Breakers;
+use super::fixed::{deny, finite, logit_of};
 use super::{Dry, Penalty, Position, Problem, Window};
 use crate::core::rank::ordered;
 
@@ -15,81 +16,88 @@ fn tokens(position: &Position, window: Window) -> Vec<u32> {
     history
 }
 
-/// Replaces the logit of every allowed token of the history that is not exempt: `with(logit, count)`.
+/// Replaces the logit of every allowed token of the history that is not exempt: `with(logit, count)`. `exempt` ascends.
 fn penalize(
     row: &mut [f64],
     position: &Position,
-    penalty: &Penalty,
+    window: Window,
+    exempt: &[u32],
     with: impl Fn(f64, f64) -> f64,
 ) -> Result<(), Problem> {
-    let history = tokens(position, penalty.window);
+    let history = tokens(position, window);
     let history = ordered(history.iter().map(|id| (u64::from(*id), *id)).collect());
     for same in history.chunk_by(|a, b| a == b) {
         let id = same[0].1;
-        let Some(logit) = row.get_mut(id as usize).filter(|logit| **logit != f64::NEG_INFINITY) else { continue };
-        if !penalty.exempt.contains(&id) {
+        if exempt.binary_search(&id).is_err()
+            && let Some(logit) = logit_of(row, id)
+        {
             *logit = finite(id, with(*logit, same.len() as f64))?;
         }
     }
     Ok(())
 }
 
-pub(super) fn repetition(row: &mut [f64], position: &Position, it: &Penalty) -> Result<(), Problem> {
-    penalize(row, position, it, |logit, _| if logit > 0.0 { logit / it.penalty } else { logit * it.penalty })
+pub(super) fn repetition(row: &mut [f64], at: &Position, it: &Penalty, exempt: &[u32]) -> Result<(), Problem> {
+    let with = |logit, _| if logit > 0.0 { logit / it.penalty } else { logit * it.penalty };
+    penalize(row, at, it.window, exempt, with)
 }
 
-pub(super) fn frequency(row: &mut [f64], position: &Position, it: &Penalty) -> Result<(), Problem> {
-    penalize(row, position, it, |logit, count| logit - it.penalty * count)
+pub(super) fn frequency(row: &mut [f64], at: &Position, it: &Penalty, exempt: &[u32]) -> Result<(), Problem> {
+    penalize(row, at, it.window, exempt, |logit, count| logit - it.penalty * count)
 }
 
-pub(super) fn presence(row: &mut [f64], position: &Position, it: &Penalty) -> Result<(), Problem> {
-    penalize(row, position, it, |logit, _| logit - it.penalty)
+pub(super) fn presence(row: &mut [f64], at: &Position, it: &Penalty, exempt: &[u32]) -> Result<(), Problem> {
+    penalize(row, at, it.window, exempt, |logit, _| logit - it.penalty)
 }
 
 pub(super) fn no_repeat_ngram(row: &mut [f64], position: &Position, size: u32, window: Window) {
-    let history = tokens(position, window);
+    let mut history = tokens(position, window);
+    history.reverse();
     let before = size as usize - 1;
-    let Some(start) = history.len().checked_sub(before) else { return };
-    let last = &history[start..];
-    for ngram in history.windows(size as usize) {
-        if &ngram[..before] == last
-            && let Some(logit) = row.get_mut(ngram[before] as usize)
-        {
-            *logit = f64::NEG_INFINITY;
+    // The token at `at` is followed, backwards, by as many tokens as match the end of the history.
+    let lengths = common_prefixes(&history);
+    for (at, &id) in history.iter().enumerate() {
+        if lengths.get(at + 1).copied().unwrap_or(0) >= before {
+            deny(row, &[id]);
         }
     }
 }
 
-pub(super) fn bad_words(row: &mut [f64], position: &Position, words: &[Vec<u32>]) -> Result<(), Problem> {
+pub(super) fn bad_words(row: &mut [f64], position: &Position, words: &[Vec<u32>]) {
     let history = tokens(position, Window::default());
     for word in words {
         if let Some((last, before)) = word.split_last()
             && history.ends_with(before)
         {
-            deny(row, &[*last])?;
+            deny(row, &[*last]);
         }
     }
-    Ok(())
 }
 
 /// Where the power of DRY stops growing: 2^100.
 const POWER_LIMIT: f64 = f64::from_bits((1023 + 100) << 52);
 
-/// base^exponent from 1 by products, no further once it is at the limit.
-fn power(base: f64, exponent: u32) -> f64 {
+/// The powers of a base from 0 to `most`, each the one before times the base, and no further once one is at the limit.
+fn powers(base: f64, most: usize) -> Vec<f64> {
+    let mut powers = vec![1.0];
     let mut power = 1.0;
-    for _ in 0..exponent {
-        if power >= POWER_LIMIT || base == 1.0 {
-            break;
-        }
+    while powers.len() <= most && power < POWER_LIMIT && base != 1.0 {
         power *= base;
+        powers.push(power);
     }
-    power
+    powers
 }
 
-pub(super) fn dry(row: &mut [f64], position: &Position, it: &Dry) -> Result<(), Problem> {
+/// `exempt`: whether tokens that are a breaker by themselves are left alone.
+pub(super) fn dry(
+    row: &mut [f64],
+    position: &Position,
+    it: &Dry,
+    breakers: &Breakers,
+    exempt: bool,
+) -> Result<(), Problem> {
     let mut history = tokens(position, it.window);
-    let reach = after_last_breaker(&history, &it.breakers);
+    let reach = breakers.tokens_after_last(&history);
     if reach < it.allowed_length as usize {
         return Ok(());
     }
@@ -99,26 +107,20 @@ pub(super) fn dry(row: &mut [f64], position: &Position, it: &Dry) -> Result<(), 
     let repeats = (1..history.len())
         .map(|at| (history[at - 1].into(), lengths[at].min(reach) as u32))
         .filter(|&(_, length)| length >= it.allowed_length);
-    for same in ordered(repeats.collect()).chunk_by(|a, b| a.0 == b.0) {
+    let repeats = ordered(repeats.collect());
+    let longest = |of: &[(u64, u32)]| of.iter().fold(0, |longest, &(_, length)| longest.max(length));
+    let exponent = |length: u32| length.saturating_sub(it.allowed_length) as usize;
+    let powers = powers(it.base, exponent(longest(&repeats)));
+    for same in repeats.chunk_by(|a, b| a.0 == b.0) {
         let id = same[0].0 as u32;
-        let length = same.iter().fold(0, |longest, &(_, length)| longest.max(length));
-        if let Some(logit) = row.get_mut(id as usize).filter(|logit| **logit != f64::NEG_INFINITY) {
-            *logit = finite(id, *logit - it.multiplier * power(it.base, length - it.allowed_length))?;
+        if let Some(logit) = logit_of(row, id)
+            && !(exempt && breakers.is_single(id))
+        {
+            let power = powers[exponent(longest(same)).min(powers.len() - 1)];
+            *logit = finite(id, *logit - it.multiplier * power)?;
         }
     }
     Ok(())
-}
-
-/// How many tokens follow the last breaker sequence; all of them where there is none.
-fn after_last_breaker(history: &[u32], breakers: &[Vec<u32>]) -> usize {
-    let mut end = history.len();
-    while end > 0 {
-        if breakers.iter().any(|breaker| history[..end].ends_with(breaker)) {
-            break;
-        }
-        end -= 1;
-    }
-    history.len() - end
 }
 
 /// For each place, how many tokens from there on are those from the start on (the Z-function; linear time).

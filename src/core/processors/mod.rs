@@ -3,6 +3,7 @@
 //! Each rule is an equation in CONTRACT.md, section "Processors". A processor is a function of the row, the run's tokens
 //! and, for XTC, one uniform number of a stream of its own, so a run that carries its list replays.
 
+mod breakers;
 mod error;
 mod filters;
 mod fixed;
@@ -10,6 +11,9 @@ mod history;
 
 pub use error::{Problem, ProcessorError};
 
+use std::sync::Arc;
+
+use self::breakers::{Breakers, ascending};
 use super::error::Offender;
 use super::rank::ordered;
 use super::settings::Temperature;
@@ -86,8 +90,10 @@ pub enum Processor {
     FrequencyPenalty(Penalty),
     /// `presence_penalty`
     PresencePenalty(Penalty),
-    /// `dry`
+    /// `dry`, version 1: penalizes its breakers too. Kept for the runs that have it.
     Dry(Dry),
+    /// `dry`, version 2: leaves tokens alone that are a breaker by themselves.
+    DryV2(Dry),
     /// `no_repeat_ngram`
     NoRepeatNgram {
         /// Tokens of an n-gram, ≥ 1.
@@ -112,16 +118,28 @@ pub enum Processor {
         /// The tokens that end it.
         end_tokens: Vec<u32>,
     },
+    /// `forced_end`: from the token with this number on, only tokens that end the run.
+    ForcedEnd {
+        /// The number, counted from 1: how long the run is with its end token.
+        length: u32,
+        /// The tokens that end it.
+        end_tokens: Vec<u32>,
+    },
     /// `temperature`, > 0.
     Temperature(f64),
     /// `top_k`, ≥ 1.
     TopK(u32),
-    /// `top_p`, 0 to 1.
+    /// `top_p`, version 1, 0 to 1: `min_keep` counts by logit. Kept for the runs that have it.
     TopP(Filter),
+    /// `top_p`, version 2: `min_keep` counts by probability, the order of the rule.
+    TopPV2(Filter),
     /// `min_p`, 0 to 1.
     MinP(Filter),
-    /// `typical`, 0 to 1.
+    /// `typical`, version 1, 0 to 1: `min_keep` counts by logit, so the best logit always stays. Kept for the runs that have
+    /// it.
     Typical(Filter),
+    /// `typical`, version 2: `min_keep` counts by distance from the entropy, the order of the rule; 1 keeps all.
+    TypicalV2(Filter),
     /// `epsilon`, between 0 and 1.
     Epsilon(Filter),
     /// `eta`, between 0 and 1.
@@ -151,7 +169,7 @@ impl Processor {
             Self::RepetitionPenalty(_) => "repetition_penalty",
             Self::FrequencyPenalty(_) => "frequency_penalty",
             Self::PresencePenalty(_) => "presence_penalty",
-            Self::Dry(_) => "dry",
+            Self::Dry(_) | Self::DryV2(_) => "dry",
             Self::NoRepeatNgram { .. } => "no_repeat_ngram",
             Self::BadWords(_) => "bad_words",
             Self::LogitBias(_) => "logit_bias",
@@ -159,11 +177,12 @@ impl Processor {
             Self::Deny(_) => "deny",
             Self::ForcedPrefix(_) => "forced_prefix",
             Self::MinLength { .. } => "min_length",
+            Self::ForcedEnd { .. } => "forced_end",
             Self::Temperature(_) => "temperature",
             Self::TopK(_) => "top_k",
-            Self::TopP(_) => "top_p",
+            Self::TopP(_) | Self::TopPV2(_) => "top_p",
             Self::MinP(_) => "min_p",
-            Self::Typical(_) => "typical",
+            Self::Typical(_) | Self::TypicalV2(_) => "typical",
             Self::Epsilon(_) => "epsilon",
             Self::Eta(_) => "eta",
             Self::TopNSigma(_) => "top_n_sigma",
@@ -174,7 +193,10 @@ impl Processor {
     /// The version of the rule. A changed rule gets another.
     #[must_use]
     pub fn version(&self) -> u32 {
-        1
+        match self {
+            Self::DryV2(_) | Self::TopPV2(_) | Self::TypicalV2(_) => 2,
+            _ => 1,
+        }
     }
 
     /// Checks the parameters.
@@ -197,7 +219,7 @@ impl Processor {
                 within("penalty", it.penalty, true)?;
                 window(&it.window)
             }
-            Self::Dry(it) => {
+            Self::Dry(it) | Self::DryV2(it) => {
                 within("multiplier", it.multiplier, it.multiplier >= 0.0)?;
                 within("base", it.base, it.base >= 1.0)?;
                 at_least_1("allowed_length", it.allowed_length)?;
@@ -224,12 +246,16 @@ impl Processor {
                 filled("tokens", tokens.is_empty())
             }
             Self::MinLength { end_tokens, .. } => filled("end_tokens", end_tokens.is_empty()),
+            Self::ForcedEnd { length, end_tokens } => {
+                at_least_1("length", *length)?;
+                filled("end_tokens", end_tokens.is_empty())
+            }
             Self::Temperature(value) => {
                 let above_0 = Temperature::new(*value).is_ok_and(|value| value.get() > 0.0);
                 within("temperature", *value, above_0)
             }
             Self::TopK(k) => at_least_1("k", *k),
-            Self::TopP(it) | Self::MinP(it) | Self::Typical(it) => {
+            Self::TopP(it) | Self::TopPV2(it) | Self::MinP(it) | Self::Typical(it) | Self::TypicalV2(it) => {
                 share("p", it.value)?;
                 filter(it)
             }
@@ -248,77 +274,105 @@ impl Processor {
         }
     }
 
-    /// The tokens whose logits the parameters name.
+    /// Every token id among the parameters, whether its turn has come or not.
     fn named_tokens(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match self {
-            Self::BadWords(words) => Box::new(words.iter().filter_map(|word| word.last().copied())),
+            Self::RepetitionPenalty(Penalty { exempt, .. })
+            | Self::FrequencyPenalty(Penalty { exempt, .. })
+            | Self::PresencePenalty(Penalty { exempt, .. })
+            | Self::Xtc(Xtc { exempt, .. }) => Box::new(exempt.iter().copied()),
+            Self::Dry(Dry { breakers: lists, .. })
+            | Self::DryV2(Dry { breakers: lists, .. })
+            | Self::BadWords(lists) => Box::new(lists.iter().flatten().copied()),
             Self::LogitBias(biases) => Box::new(biases.iter().map(|(id, _)| *id)),
             Self::Allow(tokens) | Self::Deny(tokens) | Self::ForcedPrefix(tokens) => Box::new(tokens.iter().copied()),
-            Self::MinLength { end_tokens, .. } => Box::new(end_tokens.iter().copied()),
-            _ => Box::new([].into_iter()),
+            Self::MinLength { end_tokens, .. } | Self::ForcedEnd { end_tokens, .. } => {
+                Box::new(end_tokens.iter().copied())
+            }
+            Self::NoRepeatNgram { .. }
+            | Self::Temperature(_)
+            | Self::TopK(_)
+            | Self::TopP(_)
+            | Self::TopPV2(_)
+            | Self::MinP(_)
+            | Self::Typical(_)
+            | Self::TypicalV2(_)
+            | Self::Epsilon(_)
+            | Self::Eta(_)
+            | Self::TopNSigma(_) => Box::new([].into_iter()),
         }
     }
 
-    /// Changes a row in which every logit is finite or −∞.
-    fn apply(&self, row: &mut [f64], position: &Position) -> Result<(), Problem> {
+    /// What is looked up at every token, made ready once.
+    fn lookup(&self) -> Lookup {
         match self {
-            Self::RepetitionPenalty(it) => history::repetition(row, position, it),
-            Self::FrequencyPenalty(it) => history::frequency(row, position, it),
-            Self::PresencePenalty(it) => history::presence(row, position, it),
-            Self::Dry(it) => history::dry(row, position, it),
-            Self::NoRepeatNgram { size, window } => {
-                history::no_repeat_ngram(row, position, *size, *window);
-                Ok(())
+            Self::RepetitionPenalty(Penalty { exempt, .. })
+            | Self::FrequencyPenalty(Penalty { exempt, .. })
+            | Self::PresencePenalty(Penalty { exempt, .. })
+            | Self::Xtc(Xtc { exempt, .. }) => {
+                Lookup { exempt: ascending(exempt.iter().copied()), ..Lookup::default() }
             }
-            Self::BadWords(words) => history::bad_words(row, position, words),
-            Self::LogitBias(biases) => fixed::bias(row, biases),
-            Self::Allow(tokens) => fixed::allow(row, tokens),
-            Self::Deny(tokens) => fixed::deny(row, tokens),
-            Self::ForcedPrefix(tokens) => match tokens.get(position.tokens.len()) {
-                Some(token) => fixed::allow(row, &[*token]),
-                None => Ok(()),
-            },
-            Self::MinLength { length, end_tokens } => {
-                if (position.tokens.len() as u64) < u64::from(*length) {
-                    fixed::deny(row, end_tokens)
-                } else {
-                    Ok(())
-                }
-            }
-            Self::Temperature(temperature) => fixed::change(row, |_, logit| logit / temperature),
-            Self::TopK(k) => {
-                filters::top_k(row, *k);
-                Ok(())
-            }
-            Self::TopP(it) => {
-                filters::top_p(row, it);
-                Ok(())
-            }
-            Self::MinP(it) => {
-                filters::min_p(row, it);
-                Ok(())
-            }
-            Self::Typical(it) => {
-                filters::typical(row, it);
-                Ok(())
-            }
-            Self::Epsilon(it) => {
-                filters::epsilon(row, it);
-                Ok(())
-            }
-            Self::Eta(it) => {
-                filters::eta(row, it);
-                Ok(())
-            }
-            Self::TopNSigma(it) => filters::top_n_sigma(row, it),
-            Self::Xtc(it) => {
-                if it.probability > filters::xtc_uniform(position) {
-                    filters::xtc(row, it);
-                }
-                Ok(())
-            }
+            Self::Dry(it) | Self::DryV2(it) => Lookup { breakers: Breakers::new(&it.breakers), ..Lookup::default() },
+            _ => Lookup::default(),
         }
     }
+
+    /// Changes a row in which every logit is finite or −∞, and which has a logit for every token the parameters name.
+    fn apply(&self, row: &mut [f64], position: &Position, lookup: &Lookup) -> Result<(), Problem> {
+        let Lookup { exempt, breakers } = lookup;
+        let emitted = position.tokens.len();
+        match self {
+            Self::RepetitionPenalty(it) => return history::repetition(row, position, it, exempt),
+            Self::FrequencyPenalty(it) => return history::frequency(row, position, it, exempt),
+            Self::PresencePenalty(it) => return history::presence(row, position, it, exempt),
+            Self::Dry(it) => return history::dry(row, position, it, breakers, false),
+            Self::DryV2(it) => return history::dry(row, position, it, breakers, true),
+            Self::NoRepeatNgram { size, window } => history::no_repeat_ngram(row, position, *size, *window),
+            Self::BadWords(words) => history::bad_words(row, position, words),
+            Self::LogitBias(biases) => return fixed::bias(row, biases),
+            Self::Allow(tokens) => fixed::allow(row, tokens),
+            Self::Deny(tokens) => fixed::deny(row, tokens),
+            Self::ForcedPrefix(tokens) => {
+                if let Some(token) = tokens.get(emitted) {
+                    fixed::allow(row, &[*token]);
+                }
+            }
+            Self::MinLength { length, end_tokens } => {
+                if (emitted as u64) < u64::from(*length) {
+                    fixed::deny(row, end_tokens);
+                }
+            }
+            Self::ForcedEnd { length, end_tokens } => {
+                if emitted as u64 + 1 >= u64::from(*length) {
+                    fixed::allow(row, end_tokens);
+                }
+            }
+            Self::Temperature(temperature) => return fixed::change(row, |_, logit| logit / temperature),
+            Self::TopK(k) => filters::top_k(row, *k),
+            Self::TopP(it) => filters::top_p(row, it),
+            Self::TopPV2(it) => filters::top_p_2(row, it),
+            Self::MinP(it) => filters::min_p(row, it),
+            Self::Typical(it) => filters::typical(row, it),
+            Self::TypicalV2(it) => filters::typical_2(row, it),
+            Self::Epsilon(it) => filters::epsilon(row, it),
+            Self::Eta(it) => filters::eta(row, it),
+            Self::TopNSigma(it) => return filters::top_n_sigma(row, it),
+            Self::Xtc(it) => {
+                if it.probability > filters::xtc_uniform(position) {
+                    filters::xtc(row, it, exempt);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a processor looks up at every token; empty where it has no such thing.
+#[derive(Debug, Default)]
+struct Lookup {
+    /// Ascending.
+    exempt: Vec<u32>,
+    breakers: Breakers,
 }
 
 /// A checked list of processors, in the order they act.
@@ -330,8 +384,20 @@ impl Processor {
 /// assert_eq!(processors.iter().next().map(Processor::name), Some("repetition_penalty"));
 /// # Ok::<(), quillmate_sampler::ProcessorError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Processors(Vec<Processor>);
+#[derive(Clone, Debug, Default)]
+pub struct Processors {
+    list: Vec<Processor>,
+    /// One for each, made from it alone.
+    lookups: Arc<[Lookup]>,
+    /// The largest token id among all parameters.
+    largest: Option<u32>,
+}
+
+impl PartialEq for Processors {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
 
 impl Processors {
     /// Checks a list.
@@ -345,32 +411,38 @@ impl Processors {
             let checked = if repeated { Err(Problem::Repeated) } else { processor.check() };
             checked.map_err(|problem| ProcessorError { at, name: processor.name(), problem })?;
         }
-        Ok(Self(list))
+        let lookups = list.iter().map(Processor::lookup).collect();
+        let largest = list.iter().flat_map(Processor::named_tokens).max();
+        Ok(Self { list, lookups, largest })
     }
 
     /// Whether the row stays as the model gave it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.list.len()
     }
 
     /// The processors in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Processor> {
-        self.0.iter()
+        self.list.iter()
     }
 
     /// Checks that every token a parameter names is in a vocabulary of this size, before there is a row.
     ///
     /// # Errors
-    /// `processor_token`.
+    /// `processor_token`, with the first such id of the first such processor.
     pub fn check_vocabulary(&self, vocabulary: u32) -> Result<(), ProcessorError> {
-        for (at, processor) in (0..).zip(&self.0) {
+        // The ids themselves are looked at only where one is wrong, so that long lists cost nothing at each token.
+        if self.largest.is_none_or(|largest| largest < vocabulary) {
+            return Ok(());
+        }
+        for (at, processor) in (0..).zip(&self.list) {
             if let Some(id) = processor.named_tokens().find(|id| *id >= vocabulary) {
                 let problem = Problem::Token { id, vocabulary: vocabulary.into() };
                 return Err(ProcessorError { at, name: processor.name(), problem });
@@ -380,18 +452,20 @@ impl Processors {
     }
 
     /// Takes a row, in which every logit is finite or −∞ and one at least is finite, through all processors. After each,
-    /// `seen` gets it and the row.
+    /// `seen` gets it and the row. In time linear in the row, the history and the parameters.
     ///
     /// # Errors
-    /// `processor_token`, `processor_overflow`, `processor_all_banned`. The row is then of no use.
+    /// `processor_token` before the first acts, whatever the step; `processor_overflow`, `processor_all_banned`. The row is
+    /// then of no use.
     pub fn apply(
         &self,
         row: &mut [f64],
         position: &Position,
         mut seen: impl FnMut(&Processor, &[f64]),
     ) -> Result<(), ProcessorError> {
-        for (at, processor) in (0..).zip(&self.0) {
-            let applied = processor.apply(row, position);
+        self.check_vocabulary(u32::try_from(row.len()).unwrap_or(u32::MAX))?;
+        for (at, (processor, lookup)) in (0..).zip(self.list.iter().zip(&*self.lookups)) {
+            let applied = processor.apply(row, position, lookup);
             let any = row.iter().any(|&logit| logit != f64::NEG_INFINITY);
             applied.and(if any { Ok(()) } else { Err(Problem::AllBanned) }).map_err(|problem| ProcessorError {
                 at,

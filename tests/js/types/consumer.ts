@@ -45,6 +45,9 @@ lent.set(logits);
 sampleToken(lent, settings, 0.5);
 const token: number = sampleToken(logits, settings, uniform("42", 0));
 sampleToken(new Float64Array(3), undefined, 0.5);
+sampleToken(logits, { temperature: 0 });
+// @ts-expect-error only temperature 0 needs no uniform number
+sampleToken(logits, { temperature: 0.8 });
 sampleToken(logits, {}, uniform(42n, 0n, 1n));
 const { ids, probabilities } = distribution(logits, { topP: 0.9 });
 ids.fill(0);
@@ -66,11 +69,17 @@ run.stepWith(logits);
 const processors: Processor[] = [
   { name: "repetition_penalty", version: 1, penalty: 1.1, window: 64 },
   { name: "logit_bias", version: 1, biases: [[7, -1.5]] },
+  { name: "forced_end", version: 1, length: 40, end_tokens: [2] },
+  { name: "typical", version: 1, p: 0.9 },
 ];
+const second: Processor = { name: "typical", version: 2, p: 0.9, min_keep: 2 };
+processors.push(second);
 const processed: RunSettings = { temperature: 0.9, processors };
 new Generator(null, prompt, 1, processed).settings.processors?.map(({ name }) => name);
 // @ts-expect-error a row alone has no history
 sampleToken(logits, processed, 0.5);
+// @ts-expect-error no such version
+new Generator(null, prompt, 1, { processors: [{ name: "min_p", version: 2, p: 0.1 }] });
 // @ts-expect-error no such processor
 new Generator(null, prompt, 1, { processors: [{ name: "mirostat", version: 1 }] });
 const trace: Trace = run.trace(logits, { redact: true });
@@ -80,6 +89,7 @@ void chosen;
 const frame: Frame = Frame.forSettings(run.position, new Float32Array(4), run.settings);
 run.stepWithFrame(frame);
 stepBatch([run], (contexts) => contexts.map(() => new Float32Array(4)));
+stepBatch([run]);
 run.stepWithDrafts([logits, logits], [1]).tokens.length;
 run.stepSpeculative([logits, logits], [{ token: 1, ids, probabilities }]).accepted.toFixed();
 const dtype: "f32" | "bf16" | "f16" = frame.dtype;
