@@ -121,7 +121,9 @@ describe("processors", () => {
 
   it("of every name and version the sampler knows come in, and no other", () => {
     const schema = JSON.parse(stateSchema()) as {
-      $defs: { processor: { oneOf: { properties: { name: { const: string }; version: { const: number } | { enum: number[] } } }[] } };
+      $defs: {
+        processor: { oneOf: { properties: { name: { const: string }; version: { const: number } | { enum: number[] } } }[] };
+      };
     };
     const known = schema.$defs.processor.oneOf.map(({ properties: { name, version } }) => ({
       name: name.const,

@@ -1,11 +1,11 @@
 //! Sequences of tokens that are looked for at the end of a history, all at once.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::core::rank::ordered;
 
-/// The breaker sequences of DRY, ready to be looked for. Made once for a list of processors, in time linear in the
-/// sequences but for a logarithm; a look is linear in the history, however many sequences there are.
+/// The breaker sequences of DRY, ready to be looked for. Made once for a list of processors; a look is linear in the history,
+/// however many sequences there are and however long (but for the logarithm of how many).
 #[derive(Debug, Default)]
 pub struct Breakers {
     /// Those of one token, ascending.
@@ -18,7 +18,7 @@ impl Breakers {
     pub fn new(sequences: &[Vec<u32>]) -> Self {
         let single = sequences.iter().filter(|sequence| sequence.len() == 1).map(|sequence| sequence[0]);
         let several = sequences.iter().filter(|sequence| sequence.len() > 1).map(Vec::as_slice);
-        Self { single: ascending(single), several: Automaton::new(several) }
+        Self { single: ascending(single), several: Automaton::new(several.collect()) }
     }
 
     /// Whether the token is a breaker by itself.
@@ -47,18 +47,23 @@ pub fn ascending(ids: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// Finds every occurrence of many sequences in one pass. Aho and Corasick, "Efficient string matching: an aid to
 /// bibliographic search", 1975.
+///
+/// A state stands for a beginning of a sequence: 0 for nothing, and shorter ones before longer ones, so that the states that go
+/// on from one are neighbours, by token.
 #[derive(Debug)]
 struct Automaton {
-    /// The state after a token. A state stands for a beginning of a sequence; 0 for nothing.
-    next: BTreeMap<(usize, u32), usize>,
+    /// The last token of each state.
+    tokens: Vec<u32>,
     states: Vec<State>,
     /// The length of the longest sequence.
     longest: usize,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
-    /// The state of the longest proper suffix that begins a sequence too.
+    /// The states that go on from here.
+    next: Range<usize>,
+    /// The state of the longest proper suffix that is a beginning too.
     fallback: usize,
     /// Whether a sequence ends here.
     is_end: bool,
@@ -66,46 +71,47 @@ struct State {
 
 impl Automaton {
     /// `None` where there are no sequences.
-    fn new<'a>(sequences: impl Iterator<Item = &'a [u32]>) -> Option<Self> {
-        let mut automaton = Self { next: BTreeMap::new(), states: vec![State::default()], longest: 0 };
-        // How each state was reached, and the length of what it stands for.
-        let mut reached = vec![(0, 0)];
-        let mut lengths = vec![(0, 0)];
-        for sequence in sequences {
-            let mut state = 0;
-            for (before, &token) in sequence.iter().enumerate() {
-                let new = automaton.states.len();
-                let to = *automaton.next.entry((state, token)).or_insert(new);
-                if to == new {
-                    automaton.states.push(State::default());
-                    reached.push((state, token));
-                    lengths.push((before as u64 + 1, new as u32));
-                }
-                state = to;
+    fn new(mut sequences: Vec<&[u32]>) -> Option<Self> {
+        let longest = sequences.iter().map(|sequence| sequence.len()).max()?;
+        sequences.sort_unstable();
+        let mut automaton = Self { tokens: vec![0], states: Vec::new(), longest };
+        // For each state, the sequences that begin with what it stands for, which are neighbours, and its length.
+        let mut begin = vec![(0..sequences.len(), 0)];
+        let mut state = 0;
+        while let Some((with, length)) = begin.get(state).cloned() {
+            let first = begin.len();
+            // Those that end here come first.
+            let whole = sequences[with.clone()].partition_point(|sequence| sequence.len() == length);
+            let mut from = with.start + whole;
+            while from < with.end {
+                let token = sequences[from][length];
+                let to = from + sequences[from..with.end].partition_point(|sequence| sequence[length] == token);
+                automaton.tokens.push(token);
+                begin.push((from..to, length + 1));
+                from = to;
             }
-            automaton.states[state].is_end = true;
-            automaton.longest = automaton.longest.max(sequence.len());
+            automaton.states.push(State { next: first..begin.len(), fallback: 0, is_end: whole > 0 });
+            state += 1;
         }
-        // Shorter ones first: a fallback is shorter than what falls back.
-        for (length, state) in ordered(lengths) {
-            let state = state as usize;
-            if length > 1 {
-                let (before, token) = reached[state];
-                let fallback = automaton.after(automaton.states[before].fallback, token);
-                let is_end = automaton.states[state].is_end || automaton.states[fallback].is_end;
-                automaton.states[state] = State { fallback, is_end };
+        // What falls back is longer than its fallback, which is therefore known by then.
+        for state in 1..automaton.states.len() {
+            for next in automaton.states[state].next.clone() {
+                let fallback = automaton.after(automaton.states[state].fallback, automaton.tokens[next]);
+                automaton.states[next].fallback = fallback;
+                automaton.states[next].is_end |= automaton.states[fallback].is_end;
             }
         }
-        (automaton.longest > 0).then_some(automaton)
+        Some(automaton)
     }
 
     fn after(&self, state: usize, token: u32) -> usize {
         let mut state = state;
         loop {
-            match self.next.get(&(state, token)) {
-                Some(next) => return *next,
-                None if state == 0 => return 0,
-                None => state = self.states[state].fallback,
+            let State { next, fallback, .. } = &self.states[state];
+            match self.tokens[next.clone()].binary_search(&token) {
+                Ok(at) => return next.start + at,
+                Err(_) if state == 0 => return 0,
+                Err(_) => state = *fallback,
             }
         }
     }
