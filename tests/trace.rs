@@ -224,7 +224,7 @@ proptest! {
             prop_assert_eq!((decision.token_id, trace.token), (token, Some(token)));
             prop_assert_eq!(decision.selected_probability, trace.probability);
             // Capped, and the counts add up.
-            prop_assert!(trace.stages.len() <= 24);
+            prop_assert!(trace.stages.len() <= 25);
             let mut left = 200;
             for stage in &trace.stages {
                 prop_assert_eq!(stage.candidates + stage.removed, left);

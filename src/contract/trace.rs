@@ -44,7 +44,7 @@ pub struct Stage {
     pub draw: Option<f64>,
 }
 
-/// Why a token was chosen, stage by stage. At most 24 stages of [`TOP`] tokens, whatever the vocabulary.
+/// Why a token was chosen, stage by stage. At most 25 stages of [`TOP`] tokens, whatever the vocabulary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// The contract.

@@ -323,7 +323,7 @@ export class Generator {
   /** What these logits decide at this step. Emits nothing. */
   decision(logits: Logits): Decision;
   /**
-   * Why these logits decide it, in at most 24 stages of five tokens. Emits nothing, and is never made unasked.
+   * Why these logits decide it, in at most 25 stages of five tokens. Emits nothing, and is never made unasked.
    *
    * @param options `redact`: without ids, logits and probabilities; names, counts and draws stay
    */
