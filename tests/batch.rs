@@ -5,7 +5,8 @@ use std::convert::Infallible;
 
 use proptest::prelude::*;
 use quillmate_sampler::{
-    Generator, Refusal, Run, Settings, StepBatchError, StepError, draw, sample, sample_batch, step_batch,
+    Generator, Processor, Processors, Refusal, Run, Settings, StepBatchError, StepError, draw, sample, sample_batch,
+    step_batch,
 };
 
 fn settings() -> impl Strategy<Value = Settings> {
@@ -114,6 +115,19 @@ fn generators_of_their_own_models_step_together_as_alone() {
     let refused = |round: &Vec<Result<u32, _>>| round.iter().filter(|answer| answer.is_err()).count();
     assert_eq!(rounds.iter().map(refused).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 1, 1, 1]);
     assert_eq!(Generator::<fn(&[u32]) -> Result<Vec<f32>, String>>::step_batch(&mut []), []);
+}
+
+#[test]
+fn models_of_different_types_step_together_and_a_refusal_keeps_its_value() {
+    type Boxed = Box<dyn FnMut(&[u32]) -> Result<Vec<f32>, String>>;
+    let deny = Processors::new(vec![Processor::Deny(vec![77])]).unwrap();
+    let run = Run::with_processors(vec![], 1, Settings::default(), deny);
+    let mut steady: Generator<Boxed> = Generator::new(Box::new(own(1, 999)), vec![1], 7, Settings::default());
+    let mut narrow: Generator<Boxed> = Generator::from_run(Box::new(|_| Ok(vec![0.5; 4])), run);
+    let answers = Generator::step_batch(&mut [&mut steady, &mut narrow]);
+    assert!(answers[0].is_ok());
+    let refused = answers[1].as_ref().unwrap_err();
+    assert_eq!((refused.code(), refused.index(), refused.value()), ("processor_token", Some(0), Some(77.0)));
 }
 
 #[test]

@@ -242,6 +242,13 @@ impl<E: fmt::Display> Refusal for StepError<E> {
             Self::Sample(error) => error.index(),
         }
     }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Model(_) => None,
+            Self::Sample(error) => error.value(),
+        }
+    }
 }
 
 /// A [`Run`] together with the model that feeds it.
@@ -298,7 +305,7 @@ impl<M: Model> Generator<M> {
     ///
     /// All models are asked, in the order of the list, before any generator advances. With the feature `parallel` the tokens
     /// are chosen by several threads; no result depends on it. Where one model can answer for all contexts at once,
-    /// [`step_batch`](super::batch::step_batch) asks it once.
+    /// [`step_batch`](super::batch::step_batch) asks it once. Models of different types go in one list as boxed closures.
     ///
     /// ```
     /// use std::convert::Infallible;
