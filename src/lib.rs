@@ -33,6 +33,7 @@ pub use core::processors::{
 };
 pub use core::sample::{BatchError, RowError, sample, sample_batch, sample_token};
 pub use core::settings::{Settings, Temperature, TopK, TopP};
+pub use core::sparse::{SparseRow, SparseRowError};
 pub use core::speculative::{Side, Speculation, SpeculativeError, speculative_step};
 pub use core::splitmix::{draw, streams, uniform};
 

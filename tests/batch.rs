@@ -5,8 +5,8 @@ use std::convert::Infallible;
 
 use proptest::prelude::*;
 use quillmate_sampler::{
-    Generator, Processor, Processors, Refusal, Run, Settings, StepBatchError, StepError, draw, sample, sample_batch,
-    step_batch,
+    Generator, LogitsError, Processor, Processors, Refusal, Run, SampleError, Settings, StepBatchError, StepError, draw,
+    sample, sample_batch, step_batch,
 };
 
 fn settings() -> impl Strategy<Value = Settings> {
@@ -311,17 +311,23 @@ fn the_model_is_asked_once_and_not_at_all_for_nobody() {
 }
 
 #[test]
-fn a_batch_of_one_and_a_vocabulary_that_changes() {
+fn a_batch_of_one_and_a_vocabulary_that_changes_only_for_a_resumed_run() {
     let mut run = four().remove(1);
     let expected = alone(run.clone(), 1);
     step_batch(&mut [&mut run], model).unwrap();
     assert_eq!(run, expected);
-    // A state does not know the vocabulary: another width is another row, as it is alone.
     let wider = row(&run.context(), 90);
-    let mut apart = run.clone();
+    let tokens = step_batch(&mut [&mut run], |_| Ok::<_, Infallible>(vec![wider.clone()])).unwrap();
+    let refused = SampleError::Logits(LogitsError::LengthChanged { expected: 53, found: 90 });
+    assert_eq!((tokens, &run), (vec![Err(refused)], &expected));
+    // A state does not know the vocabulary: a run that is resumed takes rows of any length, and then of that one.
+    let mut resumed = Run::from_state(run.state().clone());
+    let mut apart = resumed.clone();
     apart.step_with(&wider).unwrap();
-    step_batch(&mut [&mut run], |_| Ok::<_, Infallible>(vec![wider.clone()])).unwrap();
-    assert_eq!(run, apart);
+    let tokens = step_batch(&mut [&mut resumed], |_| Ok::<_, Infallible>(vec![wider.clone()])).unwrap();
+    assert_eq!((tokens[0].ok(), &resumed), (apart.tokens().last().copied(), &apart));
+    let tokens = step_batch(&mut [&mut resumed], model).unwrap();
+    assert_eq!(tokens[0].unwrap_err().code(), "logits_length_changed");
 }
 
 #[test]

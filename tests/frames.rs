@@ -2,7 +2,9 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
-use quillmate_sampler::{Dtype, Frame, Layout, Refusal, Run, Settings, distribution};
+use quillmate_sampler::{
+    Claim, Dtype, Frame, FrameError, Layout, Record, Refusal, Run, Settings, Verdict, distribution, verify,
+};
 
 fn real_rows() -> Vec<Vec<f32>> {
     let bytes = include_bytes!("vectors/golden_run.f32");
@@ -180,6 +182,58 @@ fn a_frame_of_no_use_to_a_run_leaves_it_where_it_is() {
     assert_eq!(enough.layout(), Layout::Sparse);
     let token = run.step_with_frame(&enough).unwrap();
     assert_eq!(before.clone().step_with(row), Ok(token));
+}
+
+#[test]
+fn a_frame_of_any_other_step_is_refused() {
+    let row = &real_rows()[0];
+    let mut run = Run::new(vec![], 1, Settings::default());
+    for position in 0..5 {
+        let before = run.clone();
+        for step in (0..8).filter(|step| *step != position) {
+            let error = run.step_with_frame(&Frame::dense(step, row).unwrap()).unwrap_err();
+            assert_eq!(error, FrameError::StepMismatch { expected: position, found: step });
+            assert_eq!(run, before);
+        }
+        run.step_with_frame(&Frame::dense(position, row).unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn a_frame_that_lacks_one_allowed_token_does_not_suffice_for_everything() {
+    // Of 7 tokens, 5 are allowed.
+    let mut row = [2.0f32, f32::NEG_INFINITY, 1.0, 0.5, f32::NEG_INFINITY, -1.0, 3.0];
+    let all = [Settings::default(), Settings::new(0.7, 0, 0.9).unwrap(), Settings::new(1.0, 6, 1.0).unwrap()];
+    for (k, most) in [(1, Some(1)), (3, Some(3)), (4, Some(4)), (5, None), (6, None), (7, None)] {
+        let frame = Frame::sparse(0, &row, k).unwrap();
+        assert_eq!(frame.max_top_k(), most, "k {k}");
+        for settings in &all {
+            assert_eq!(frame.suffices_for(settings), most.is_none(), "k {k}, {settings:?}");
+            assert_eq!(frame.logits_for(settings).is_ok(), most.is_none());
+        }
+    }
+    // And where the one left out equals the last one sent.
+    row[5] = 0.5;
+    assert_eq!(Frame::sparse(0, &row, 4).unwrap().max_top_k(), Some(4));
+}
+
+#[test]
+fn frames_of_several_lengths_in_a_record_still_replay() {
+    let rows = [vec![0.5f32, 1.5, -2.0], vec![1.0f32; 7]];
+    let start = Run::new(vec![1], 42, Settings::default()).state().clone();
+    let (mut state, mut frames) = (start.clone(), Vec::new());
+    for (step, row) in (0..).zip(&rows) {
+        let frame = Frame::dense(step, row).unwrap();
+        // Each step by a run of its own: one run refuses it.
+        let mut run = Run::from_state(state);
+        run.step_with_frame(&frame).unwrap();
+        let other = Frame::dense(step + 1, &[0.0f32; 9]).unwrap();
+        assert_eq!(run.step_with_frame(&other).unwrap_err().code(), "logits_length_changed");
+        state = run.state().clone();
+        frames.push(frame.encode());
+    }
+    let claim = Claim { tokens: state.tokens.clone(), state, frame_checksums: None };
+    assert_eq!(verify(&Record { start, frames }, &claim), Verdict::Match { steps: 2 });
 }
 
 #[test]

@@ -4,7 +4,10 @@
 use std::convert::Infallible;
 
 use proptest::prelude::*;
-use quillmate_sampler::{Generator, GeneratorState, Refusal, Settings, StepError, draw, uniform};
+use quillmate_sampler::{
+    ChainError, Distribution, Draft, Frame, FrameError, Generator, GeneratorState, LogitsError, Refusal, Run,
+    SampleError, Settings, SparseRow, StepError, draw, uniform,
+};
 
 /// A model whose logits are a function of the context, with many ties.
 fn model(context: &[u32]) -> Result<Vec<f32>, Infallible> {
@@ -79,6 +82,59 @@ fn a_model_that_fails_or_gives_no_row_costs_nothing() {
     untroubled.step().unwrap();
     untroubled.step().unwrap();
     assert_eq!(generator.state(), untroubled.state());
+}
+
+#[test]
+fn the_rows_of_one_run_have_one_length() {
+    let row = |length: u64| -> Vec<f32> { (0..length).map(|id| (draw(length, id, 9) % 16) as f32).collect() };
+    let mut run = Run::new(vec![1], 7, Settings::default());
+    // What is refused, and what emits nothing, fixes nothing.
+    assert_eq!(run.step_with(&[0.0, f32::NAN]).unwrap_err().code(), "logits_nan");
+    run.decide(&row(5)).unwrap();
+    run.decision(&row(6)).unwrap();
+    run.trace(&row(7)).unwrap();
+    assert_eq!(
+        run.step_with_drafts(&[row(8), row(9)], &[run.decide(&row(8)).unwrap()]).unwrap_err().code(),
+        "logits_length_changed"
+    );
+    run.step_with(&row(64)).unwrap();
+
+    let before = run.state().clone();
+    let refused = SampleError::Logits(LogitsError::LengthChanged { expected: 64, found: 128 });
+    // The logits of two positions at once.
+    assert_eq!(run.step_with(&row(128)), Err(refused));
+    assert_eq!((refused.code(), refused.value()), ("logits_length_changed", Some(128.0)));
+    assert_eq!(run.decide(&row(128)), Err(refused));
+    assert_eq!(run.decision(&row(128)), Err(refused));
+    assert_eq!(run.trace(&row(128)), Err(refused));
+    let sparse = SparseRow::new(&(0..128).collect::<Vec<_>>(), &row(128), 128).unwrap();
+    assert_eq!(run.step_with_sparse(&sparse), Err(refused));
+    assert_eq!(run.decision_sparse(&sparse), Err(refused));
+    let frame = Frame::dense(1, &row(128)).unwrap();
+    assert_eq!(run.step_with_frame(&frame), Err(FrameError::Sample(refused)));
+    let of_row = |row| Err(ChainError::Sample { row, error: refused });
+    assert_eq!(run.step_with_drafts(&[row(128)], &[]), of_row(0));
+    let draft = Draft { token: 3, distribution: Distribution::new(vec![3], vec![1.0]).unwrap() };
+    assert_eq!(run.step_speculative(&[row(128), row(128)], &[draft]), of_row(0));
+    // A row's own faults come first.
+    assert_eq!(run.step_with(&[f32::NAN; 3]).unwrap_err().code(), "logits_nan");
+    assert_eq!(*run.state(), before);
+    run.step_with(&row(64)).unwrap();
+
+    // Neither the state nor equality knows of it.
+    let mut resumed = Run::from_state(before);
+    resumed.step_with(&row(64)).unwrap();
+    assert_eq!(resumed, run);
+    let mut resumed = Run::from_state(run.state().clone());
+    assert_eq!(resumed, run);
+    resumed.step_with(&row(90)).unwrap();
+
+    // The model of a generator that forgets to take the last row.
+    let tensor = |context: &[u32]| Ok::<_, Infallible>(row(16 * context.len() as u64));
+    let mut generator = Generator::new(tensor, vec![1], 7, Settings::default());
+    generator.step().unwrap();
+    assert_eq!(generator.step().unwrap_err().code(), "logits_length_changed");
+    assert_eq!(generator.run().position(), 1);
 }
 
 #[test]

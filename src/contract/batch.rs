@@ -66,8 +66,8 @@ impl<E: fmt::Display> Refusal for StepBatchError<E> {
 ///
 /// Runs of different settings, lengths and steps mix; each gets the token and the state of stepping alone, whatever the
 /// order and the company. A run whose row is refused stays where it was, and its place in the result says why; the
-/// others advance. A model has one vocabulary, so its rows must be of one length; that length need not be the one a run
-/// saw before, since a state does not depend on it.
+/// others advance. A model has one vocabulary, so its rows must be of one length; a run that had rows of another length
+/// before refuses its own (`logits_length_changed`).
 ///
 /// Where each generator has a model of its own, [`Generator::step_batch`](super::generator::Generator::step_batch) asks
 /// these instead.
@@ -108,9 +108,9 @@ pub(super) fn step_each<L: Logit, R: AsRef<[L]> + Sync>(
 ) -> Vec<Result<u32, SampleError>> {
     let alone: Vec<&Run> = runs.iter().map(|run| &**run).collect();
     let tokens = in_parallel(rows.len(), |at| is_long(alone[at].settings()), |at| alone[at].decide(rows[at].as_ref()));
-    for (run, token) in runs.iter_mut().zip(&tokens) {
+    for ((run, token), row) in runs.iter_mut().zip(&tokens).zip(rows) {
         if let Ok(token) = token {
-            run.emit(*token);
+            run.emit(*token, row.as_ref().len() as u64);
         }
     }
     tokens

@@ -41,6 +41,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use base64ct::{Base64, Encoding as _};
 use half::{bf16, f16};
 use quillmate_kernels::checksum::crc32;
 use quillmate_kernels::rows::from_bytes;
@@ -52,6 +53,7 @@ use crate::core::fast::check;
 use crate::core::logits::Row;
 use crate::core::processors::Processors;
 use crate::core::settings::Settings;
+use crate::core::sparse::SparseRow;
 
 const MAGIC: &[u8; 4] = b"QMLF";
 const HEADER: usize = 28;
@@ -292,6 +294,21 @@ impl Frame {
         Self::build(step, logits.len() as u32, Some(ids), values, max_top_k)
     }
 
+    /// A frame of a row of which only the best logits are known: it suffices for every top-k up to
+    /// [`SparseRow::max_top_k`] and for greedy, and for all settings where all logits are known. Logits whose place an
+    /// unknown token could take are left out.
+    ///
+    /// # Errors
+    /// `frame_insufficient` where not even the best token is certain, and `frame_vocabulary_too_large`.
+    pub fn from_sparse(step: u64, row: &SparseRow<f32>) -> Result<Self, FrameError> {
+        if let Some(logits) = row.whole() {
+            return Self::smaller(step, logits, 0);
+        }
+        let (ids, logits) = row.best().map_err(FrameError::Sample)?;
+        let max_top_k = ids.len() as u32;
+        Self::build(step, row.vocabulary(), Some(ids), logits, max_top_k)
+    }
+
     /// The smaller of the frames that suffice for these settings. Where few tokens are allowed, as under a constraint,
     /// that is one of the allowed tokens.
     ///
@@ -440,6 +457,12 @@ impl Frame {
         let mut bytes = self.body();
         bytes.extend(self.checksum.to_le_bytes());
         bytes
+    }
+
+    /// The frame as base64 text, as a record file has it.
+    #[must_use]
+    pub fn to_base64(&self) -> String {
+        Base64::encode_string(&self.encode())
     }
 
     /// Reads a frame; the whole slice must be one frame.

@@ -6,12 +6,13 @@ use std::fmt;
 use super::batch::step_each;
 use super::frame::{Frame, FrameError};
 use super::state::GeneratorState;
-use crate::core::error::{Refusal, SampleError};
+use crate::core::error::{LogitsError, Refusal, SampleError};
 use crate::core::fast::check;
 use crate::core::logits::Logit;
 use crate::core::processors::{Position, Processors};
 use crate::core::sample::sample;
 use crate::core::settings::Settings;
+use crate::core::sparse::SparseRow;
 use crate::core::splitmix::{streams, uniform};
 
 thread_local! {
@@ -21,9 +22,28 @@ thread_local! {
 
 /// A run of tokens, fed with logits from outside. At step n it has emitted n tokens, and its next token uses
 /// `uniform(seed, n, 0)`; nothing but its state and the logits influences it.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// All rows of one `Run` have the length of the first that gave a token; another length is a mistake of the caller (the
+/// logits of several positions, or of another model) and refused with `logits_length_changed`. The length is no part of
+/// the state: a run that is resumed takes rows of any length, and two runs are equal when their states are.
+#[derive(Clone, Debug)]
 pub struct Run {
     state: GeneratorState,
+    /// The length of the rows that gave tokens since this was made.
+    vocabulary: Option<u64>,
+}
+
+impl PartialEq for Run {
+    fn eq(&self, other: &Self) -> bool {
+        self.state == other.state
+    }
+}
+
+/// How far a [`Run`] had come.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    tokens: usize,
+    vocabulary: Option<u64>,
 }
 
 impl Run {
@@ -36,13 +56,13 @@ impl Run {
     /// A run at step 0 whose logits pass processors first.
     #[must_use]
     pub fn with_processors(prompt: Vec<u32>, seed: u64, settings: Settings, processors: Processors) -> Self {
-        Self { state: GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors } }
+        Self::from_state(GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors })
     }
 
     /// A run that goes on from a state.
     #[must_use]
     pub fn from_state(state: GeneratorState) -> Self {
-        Self { state }
+        Self { state, vocabulary: None }
     }
 
     /// The whole state; [`from_state`](Self::from_state) goes on from it.
@@ -102,16 +122,51 @@ impl Run {
     /// The token these logits give at this step; emits nothing.
     ///
     /// # Errors
-    /// Every refusal of the logits and of the processors.
+    /// Every refusal of the logits and of the processors, then `logits_length_changed`.
     pub fn decide<L: Logit>(&self, logits: &[L]) -> Result<u32, SampleError> {
-        if self.processors().is_empty() {
-            return sample(logits, self.settings(), self.uniform());
+        let token = if self.processors().is_empty() {
+            sample(logits, self.settings(), self.uniform())
+        } else {
+            // Taken out while in use: a call from within finds an empty one.
+            let mut row = ROW.take();
+            let token =
+                self.process_into(logits, &mut row).and_then(|()| sample(&row, self.settings(), self.uniform()));
+            ROW.set(row);
+            token
+        }?;
+        self.check_length(logits.len() as u64)?;
+        Ok(token)
+    }
+
+    /// The token these logits give at this step, whatever the unknown ones are; emits nothing.
+    ///
+    /// # Errors
+    /// `frame_insufficient` where it could depend on unknown logits: see [`SparseRow::max_top_k`]; a run with processors
+    /// needs all. Then as [`decide`](Self::decide).
+    pub fn decide_sparse<L: Logit>(&self, row: &SparseRow<L>) -> Result<u32, SampleError> {
+        if let Some(logits) = row.whole() {
+            return self.decide(logits);
         }
-        // Taken out while in use: a call from within finds an empty one.
-        let mut row = ROW.take();
-        let token = self.process_into(logits, &mut row).and_then(|()| sample(&row, self.settings(), self.uniform()));
-        ROW.set(row);
-        token
+        self.check_sparse(row)?;
+        let token = row.sample(self.settings(), self.uniform())?;
+        self.check_length(row.vocabulary().into())?;
+        Ok(token)
+    }
+
+    /// Refuses a row that is not whole where the run looks at what is unknown.
+    pub(super) fn check_sparse<L: Logit>(&self, row: &SparseRow<L>) -> Result<(), SampleError> {
+        match row.max_top_k() {
+            Some(certain) if !self.processors().is_empty() => Err(SampleError::Insufficient { certain, top_k: 0 }),
+            _ => row.check(self.settings()),
+        }
+    }
+
+    /// Refuses a row that is not as long as those before.
+    pub(super) fn check_length(&self, found: u64) -> Result<(), LogitsError> {
+        match self.vocabulary {
+            Some(expected) if expected != found => Err(LogitsError::LengthChanged { expected, found }),
+            _ => Ok(()),
+        }
     }
 
     /// The row as the processors leave it; `None` where there are none and it stays as it is.
@@ -140,21 +195,43 @@ impl Run {
     /// Emits the next token from the logits of this step.
     ///
     /// # Errors
-    /// Every refusal of the logits and of the processors; the run stays where it was.
+    /// As [`decide`](Self::decide); the run stays where it was.
     pub fn step_with<L: Logit>(&mut self, logits: &[L]) -> Result<u32, SampleError> {
         let token = self.decide(logits)?;
-        self.emit(token);
+        self.emit(token, logits.len() as u64);
         Ok(token)
     }
 
-    /// Appends a token that was decided for this step.
-    pub(super) fn emit(&mut self, token: u32) {
-        self.state.tokens.push(token);
+    /// Emits the next token from a row of this step of which only the best logits are known.
+    ///
+    /// # Errors
+    /// As [`decide_sparse`](Self::decide_sparse); the run stays where it was.
+    pub fn step_with_sparse<L: Logit>(&mut self, row: &SparseRow<L>) -> Result<u32, SampleError> {
+        let token = self.decide_sparse(row)?;
+        self.emit(token, row.vocabulary().into());
+        Ok(token)
     }
 
-    /// Takes back all tokens but the first `count`, after a call that failed half way.
-    pub(super) fn withdraw(&mut self, count: usize) {
-        self.state.tokens.truncate(count);
+    /// Appends a token that was decided for this step, from a row of this length.
+    pub(super) fn emit(&mut self, token: u32, vocabulary: u64) {
+        self.state.tokens.push(token);
+        self.vocabulary = Some(vocabulary);
+    }
+
+    /// Where [`withdraw`](Self::withdraw) goes back to.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { tokens: self.state.tokens.len(), vocabulary: self.vocabulary }
+    }
+
+    /// Takes back what was emitted since, after a call that failed half way.
+    pub(super) fn withdraw(&mut self, mark: Mark) {
+        self.state.tokens.truncate(mark.tokens);
+        self.vocabulary = mark.vocabulary;
+    }
+
+    /// Lets the next row have any length: a stored record may hold frames of several.
+    pub(super) fn forget_length(&mut self) {
+        self.vocabulary = None;
     }
 
     /// The smallest lossless frame of a step from which the run gives the same token as from the whole row.

@@ -229,7 +229,7 @@ impl RecordFile {
     }
 
     pub(crate) fn written(&self) -> Value<'_> {
-        let frame = |frame: &Frame| Value::Text(Base64::encode_string(&frame.encode()).into());
+        let frame = |frame: &Frame| Value::Text(frame.to_base64().into());
         let frames = |list| Value::list(list, |one: &Option<Frame>| one.as_ref().map_or(Value::Null, frame));
         let decisions = |list| Value::list(list, Decided::written);
         let mut it = Entries::default();

@@ -150,6 +150,7 @@ impl Run {
                 None => distribution(logits, run.settings()),
             };
             let target = target.map_err(|error| of_row(error.into()))?;
+            run.check_length(logits.len() as u64).map_err(|error| of_row(error.into()))?;
             let of_draft = |error| ChainError::Speculative { draft: at as u64, error };
             let dense = |side, of: &Distribution| {
                 of.dense(logits.len()).map_err(|error| of_draft(SpeculativeError::Distribution { side, error }))
@@ -158,7 +159,7 @@ impl Run {
             let at = |stream| uniform(run.seed(), run.position(), stream);
             let (u_accept, u_resample) = (at(streams::ACCEPTANCE), at(streams::RESAMPLING));
             let speculation = speculative_step(&p, &q, draft.token, u_accept, u_resample).map_err(of_draft)?;
-            run.emit(speculation.token);
+            run.emit(speculation.token, logits.len() as u64);
             Ok(speculation)
         })
     }
@@ -173,14 +174,14 @@ impl Run {
         if rows.len() != drafts + 1 {
             return Err(ChainError::Rows { drafts: drafts as u64, rows: rows.len() as u64 });
         }
-        let before = self.tokens().len();
+        let (before, mark) = (self.tokens().len(), self.mark());
         let mut accepted = 0;
         for (at, row) in rows.iter().enumerate() {
             match one(self, row.as_ref(), at) {
                 Ok(Speculation { accepted: true, .. }) => accepted += 1,
                 Ok(_) => break,
                 Err(error) => {
-                    self.withdraw(before);
+                    self.withdraw(mark);
                     return Err(error);
                 }
             }

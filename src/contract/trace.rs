@@ -13,6 +13,7 @@ use crate::core::error::SampleError;
 use crate::core::logits::{Logit, Row};
 use crate::core::mosaic::SampleDecision;
 use crate::core::processors::Processor;
+use crate::core::sparse::SparseRow;
 use crate::core::splitmix::{streams, uniform};
 
 /// How many tokens a stage names at most.
@@ -132,10 +133,38 @@ impl Run {
     /// # Errors
     /// As [`Run::decide`].
     pub fn decision<L: Logit>(&self, logits: &[L]) -> Result<SampleDecision, SampleError> {
-        match self.process(logits)? {
+        let decision = match self.process(logits)? {
             Some(row) => self.decision_of(&row, &mut |_, _| ()),
             None => self.decision_of(logits, &mut |_, _| ()),
+        }?;
+        self.check_length(logits.len() as u64)?;
+        Ok(decision)
+    }
+
+    /// The decision a row leads to at this step, whatever the unknown logits are; emits nothing.
+    ///
+    /// # Errors
+    /// `frame_insufficient` where a field could depend on unknown logits: as for [`Run::decide_sparse`], and under greedy
+    /// settings, whose `candidate_count` is that of all allowed tokens. Then as [`Run::decide`].
+    pub fn decision_sparse<L: Logit>(&self, row: &SparseRow<L>) -> Result<SampleDecision, SampleError> {
+        if let Some(logits) = row.whole() {
+            return self.decision(logits);
         }
+        self.check_sparse(row)?;
+        if self.settings().is_greedy() {
+            return Err(insufficient(row));
+        }
+        let decision = self.decision_of(row.logits(), &mut |_, _| ())?;
+        self.check_length(row.vocabulary().into())?;
+        Ok(SampleDecision { token_id: row.id(decision.token_id), ..decision })
+    }
+
+    /// The trace of the decision a row leads to. It counts and ranks all allowed tokens, so it needs a row that is whole.
+    ///
+    /// # Errors
+    /// `frame_insufficient` where a logit is unknown. Then as [`Run::decide`].
+    pub fn trace_sparse<L: Logit>(&self, row: &SparseRow<L>) -> Result<Trace, SampleError> {
+        row.whole().ok_or_else(|| insufficient(row)).and_then(|logits| self.trace(logits))
     }
 
     /// The trace of the decision these logits lead to at this step; emits nothing.
@@ -156,6 +185,7 @@ impl Run {
             let before = stages[stages.len() - 1].candidates;
             stages.push(stage_of_distribution(stage, left, before));
         })?;
+        self.check_length(logits.len() as u64)?;
         Ok(Trace {
             contract: CONTRACT,
             step: self.position(),
@@ -186,6 +216,11 @@ impl Run {
             algorithm_version: CONTRACT,
         })
     }
+}
+
+/// All logits are needed, and not all of this row's are known.
+fn insufficient<L: Logit>(row: &SparseRow<L>) -> SampleError {
+    SampleError::Insufficient { certain: row.max_top_k().unwrap_or(0), top_k: 0 }
 }
 
 fn stage_of_logits(stage: &'static str, row: &[f64], before: u64, draw: Option<f64>) -> Stage {

@@ -269,6 +269,7 @@ fn step(run: &mut Run, record: &Record, at: usize) -> Judged<(u32, u32)> {
     };
     let frame = Frame::decode(bytes)
         .map_err(|error| (error.code(), format!("the record's frame for step {position}: {error}")))?;
+    run.forget_length();
     let token = run
         .step_with_frame(&frame)
         .map_err(|error| (error.code(), format!("the record's step {position}: {error}")))?;

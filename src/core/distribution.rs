@@ -62,6 +62,14 @@ impl Distribution {
         Ok(dense)
     }
 
+    /// The same for a row whose ids have gaps: `ids` says which token each place of this one is.
+    pub(crate) fn with_ids(mut self, ids: &[u32]) -> Self {
+        for id in &mut self.ids {
+            *id = ids[*id as usize];
+        }
+        self
+    }
+
     /// Step 7 at `u` (0 ≤ u < 1).
     pub(crate) fn walk(&self, u: f64) -> u32 {
         walk(self.ids.iter().copied().zip(self.probabilities.iter().copied()), u)

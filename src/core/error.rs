@@ -102,6 +102,13 @@ pub enum LogitsError {
     PositiveInfinity(u32),
     /// `logits_all_banned`: every one of so many logits is −∞.
     AllBanned(u32),
+    /// `logits_length_changed`: not as many as in the run's rows before.
+    LengthChanged {
+        /// Logits in the rows before.
+        expected: u64,
+        /// Logits in this row.
+        found: u64,
+    },
 }
 
 impl fmt::Display for LogitsError {
@@ -112,6 +119,9 @@ impl fmt::Display for LogitsError {
             Self::NotANumber(index) => write!(f, "logit {index} is NaN"),
             Self::PositiveInfinity(index) => write!(f, "logit {index} is +infinity"),
             Self::AllBanned(length) => write!(f, "all {length} logits are -infinity, so every token is banned"),
+            Self::LengthChanged { expected, found } => {
+                write!(f, "a row of this run has {expected} logits, but this one has {found}; is it a single row?")
+            }
         }
     }
 }
@@ -126,6 +136,14 @@ impl Refusal for LogitsError {
             Self::NotANumber(_) => "logits_nan",
             Self::PositiveInfinity(_) => "logits_positive_infinity",
             Self::AllBanned(_) => "logits_all_banned",
+            Self::LengthChanged { .. } => "logits_length_changed",
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::LengthChanged { found, .. } => Some(*found as f64),
+            _ => None,
         }
     }
 
@@ -149,6 +167,13 @@ pub enum SampleError {
     Processor(ProcessorError),
     /// `uniform_out_of_range`: u is not a number with 0 ≤ u < 1.
     Uniform(Offender),
+    /// `frame_insufficient`: these settings need logits of a [`SparseRow`](super::sparse::SparseRow) that are not known.
+    Insufficient {
+        /// The largest top-k the row suffices for.
+        certain: u32,
+        /// The top-k that is needed, 1 when greedy; 0: all logits are.
+        top_k: u32,
+    },
 }
 
 impl From<SettingsError> for SampleError {
@@ -176,6 +201,12 @@ impl fmt::Display for SampleError {
             Self::Logits(error) => error.fmt(f),
             Self::Processor(error) => error.fmt(f),
             Self::Uniform(value) => write!(f, "u must be at least 0 and below 1, but is {value}"),
+            Self::Insufficient { certain, top_k: 0 } => {
+                write!(f, "only the {certain} best logits of the row are certain, but this needs all of them")
+            }
+            Self::Insufficient { certain, top_k } => {
+                write!(f, "only the {certain} best logits of the row are certain, but the {top_k} best are needed")
+            }
         }
     }
 }
@@ -189,6 +220,7 @@ impl Refusal for SampleError {
             Self::Logits(error) => error.code(),
             Self::Processor(error) => error.code(),
             Self::Uniform(_) => "uniform_out_of_range",
+            Self::Insufficient { .. } => "frame_insufficient",
         }
     }
 
@@ -205,7 +237,8 @@ impl Refusal for SampleError {
             Self::Settings(error) => error.value(),
             Self::Uniform(value) => Some(value.get()),
             Self::Processor(error) => error.value(),
-            Self::Logits(_) => None,
+            Self::Logits(error) => error.value(),
+            Self::Insufficient { top_k, .. } => Some(f64::from(*top_k)),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod processors;
 pub(crate) mod rank;
 pub mod sample;
 pub mod settings;
+pub mod sparse;
 pub mod speculative;
 pub mod splitmix;
 pub mod text;

@@ -57,11 +57,11 @@ impl fmt::Display for MosaicError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Temperature(value) => write!(f, "temperature must be finite and above 0, but is {value}"),
-            Self::TopKZero => write!(f, "top_k must be at least 1, but is 0"),
+            Self::TopKZero => write!(f, "top-k must be at least 1, but is 0"),
             Self::TopKAboveVocabulary { top_k, vocabulary } => {
-                write!(f, "top_k must be at most the {vocabulary} logits there are, but is {top_k}")
+                write!(f, "top-k must be at most the {vocabulary} logits there are, but is {top_k}")
             }
-            Self::TopP(value) => write!(f, "top_p must be above 0 and at most 1, but is {value}"),
+            Self::TopP(value) => write!(f, "top-p must be above 0 and at most 1, but is {value}"),
             Self::Empty => write!(f, "there are no logits"),
             Self::TooLong(length) => write!(f, "{length} logits are more than 4294967295"),
             Self::NotFinite { index, value } => write!(f, "logit {index} must be finite, but is {value}"),

@@ -1,0 +1,266 @@
+//! A row of logits of which only the best are known, as a model server's list of top log-probabilities gives them.
+
+use std::fmt;
+
+use super::distribution::{Distribution, best_of, distribution};
+use super::error::{LogitsError, Refusal, SampleError};
+use super::logits::{Logit, Row};
+use super::sample::sample;
+use super::settings::Settings;
+
+/// The known part of a row of V logits: token ids and their logits. Every other token is **unknown**, not banned.
+///
+/// Who makes one claims that the row's best logits are here: the logit of an unknown token is not above the lowest
+/// finite one in the list. Nothing checks this claim; a list of any other logits gives other tokens. A logit of −∞ says
+/// that this token is banned, and nothing about unknown ones. Log-probabilities serve as logits: they differ from them by
+/// one number for the whole row, up to rounding.
+///
+/// Settings are accepted only where no unknown logit could change the token: see [`max_top_k`](Self::max_top_k).
+///
+/// ```
+/// use quillmate_sampler::{Settings, SparseRow};
+/// let row = SparseRow::new(&[7, 3, 9], &[2.0, 0.5, 1.0], 50_000)?;
+/// // The third place is not certain: an unknown token below 3 may have the logit 0.5 too, and would come first.
+/// assert_eq!(row.max_top_k(), Some(2));
+/// assert_eq!(row.sample(&Settings::new(1.0, 2, 0.9)?, 0.1)?, 7);
+/// assert!(row.sample(&Settings::new(1.0, 3, 0.9)?, 0.1).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseRow<L> {
+    /// Ascending.
+    ids: Vec<u32>,
+    logits: Vec<L>,
+    vocabulary: u32,
+    /// How many of the best have their places in every row this may be a part of.
+    certain: u32,
+}
+
+impl<L: Logit> SparseRow<L> {
+    /// Checks a row.
+    ///
+    /// * `ids`: 1 to V different token ids below V, in any order.
+    /// * `logits`: the logit of each, finite or −∞.
+    /// * `vocabulary`: V, how many tokens the model knows.
+    ///
+    /// # Errors
+    /// `sparse_lengths_differ`, `logits_empty`, `sparse_id_out_of_range`, `logits_nan` or `logits_positive_infinity`,
+    /// `sparse_id_repeated`, each with the index in these lists; `logits_all_banned` where all V logits are −∞.
+    pub fn new(ids: &[u32], logits: &[L], vocabulary: u32) -> Result<Self, SparseRowError> {
+        if ids.len() != logits.len() {
+            return Err(SparseRowError::Lengths { ids: ids.len() as u64, logits: logits.len() as u64 });
+        }
+        if ids.is_empty() {
+            return Err(LogitsError::Empty.into());
+        }
+        let mut known = Vec::with_capacity(ids.len());
+        for (at, (&id, &logit)) in ids.iter().zip(logits).enumerate() {
+            // What does not fit in a u32 is refused as a repetition at the latest.
+            let index = at as u32;
+            if id >= vocabulary {
+                return Err(SparseRowError::Id { index, id, vocabulary });
+            }
+            if logit.widen().is_nan() {
+                return Err(LogitsError::NotANumber(index).into());
+            }
+            if logit.widen() == f64::INFINITY {
+                return Err(LogitsError::PositiveInfinity(index).into());
+            }
+            known.push((id, index, logit));
+        }
+        known.sort_unstable_by_key(|&(id, index, _)| (id, index));
+        let repeated = known.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| (pair[1].1, pair[1].0)).min();
+        if let Some((index, id)) = repeated {
+            return Err(SparseRowError::Repeated { index, id });
+        }
+        let (ids, logits): (Vec<u32>, Vec<L>) = known.into_iter().map(|(id, _, logit)| (id, logit)).unzip();
+        if ids.len() == vocabulary as usize && logits.iter().all(|logit| logit.widen() == f64::NEG_INFINITY) {
+            return Err(LogitsError::AllBanned(vocabulary).into());
+        }
+        let certain = certain(&ids, &logits);
+        Ok(Self { ids, logits, vocabulary, certain })
+    }
+
+    /// The known ids, ascending.
+    #[must_use]
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// Their logits, in the order of [`ids`](Self::ids).
+    #[must_use]
+    pub fn logits(&self) -> &[L] {
+        &self.logits
+    }
+
+    /// How many tokens the model knows, V.
+    #[must_use]
+    pub fn vocabulary(&self) -> u32 {
+        self.vocabulary
+    }
+
+    /// All V logits by id, if all are known.
+    #[must_use]
+    pub fn whole(&self) -> Option<&[L]> {
+        (self.ids.len() == self.vocabulary as usize).then_some(&self.logits)
+    }
+
+    /// The largest top-k this row suffices for; `None` when every logit is known and it suffices for all settings. Greedy
+    /// settings need 1.
+    ///
+    /// It is the number of known logits, less those at the end of the order (logit high first, id low first) whose place
+    /// an unknown token could take: those that equal the lowest known logit and have an id above some unknown one. Of n
+    /// different logits that is the last, in general: for a top-k of k, ask for k + 1.
+    #[must_use]
+    pub fn max_top_k(&self) -> Option<u32> {
+        self.whole().is_none().then_some(self.certain)
+    }
+
+    /// Whether no unknown logit could change the token under these settings.
+    #[must_use]
+    pub fn suffices_for(&self, settings: &Settings) -> bool {
+        self.whole().is_some() || (1..=self.certain).contains(&needed(settings))
+    }
+
+    /// Refuses settings this row does not suffice for.
+    pub(crate) fn check(&self, settings: &Settings) -> Result<(), SampleError> {
+        if self.suffices_for(settings) {
+            return Ok(());
+        }
+        Err(SampleError::Insufficient { certain: self.certain, top_k: needed(settings) })
+    }
+
+    /// The token of the whole row at the uniform number `u`, whatever the unknown logits are.
+    ///
+    /// # Errors
+    /// `frame_insufficient` where it could depend on them; `uniform_out_of_range`.
+    pub fn sample(&self, settings: &Settings, u: f64) -> Result<u32, SampleError> {
+        self.check(settings)?;
+        // The contract looks at the order of ids only, so a row without the gaps gives the place of the token.
+        Ok(self.id(sample(&self.logits, settings, u)?))
+    }
+
+    /// What the token of the whole row is drawn from, whatever the unknown logits are.
+    ///
+    /// # Errors
+    /// `frame_insufficient` where it could depend on them.
+    pub fn distribution(&self, settings: &Settings) -> Result<Distribution, SampleError> {
+        self.check(settings)?;
+        Ok(distribution(&self.logits, settings)?.with_ids(&self.ids))
+    }
+
+    /// The id at a place among the known ones.
+    pub(crate) fn id(&self, place: u32) -> u32 {
+        self.ids[place as usize]
+    }
+
+    /// The known logits whose places are certain, ids ascending; at least one.
+    ///
+    /// # Errors
+    /// `frame_insufficient` where there is none.
+    pub(crate) fn best(&self) -> Result<(Vec<u32>, Vec<L>), SampleError> {
+        if self.certain == 0 {
+            return Err(SampleError::Insufficient { certain: 0, top_k: 1 });
+        }
+        let places = best_of(&Row::new(&self.logits)?, self.certain);
+        Ok(places.iter().map(|place| (self.id(*place), self.logits[*place as usize])).unzip())
+    }
+}
+
+/// How many of the best logits a token under these settings depends on; 0: on all.
+fn needed(settings: &Settings) -> u32 {
+    if settings.is_greedy() { 1 } else { settings.top_k() }
+}
+
+/// How many of the best have their places whatever is unknown. `ids` ascend.
+fn certain<L: Logit>(ids: &[u32], logits: &[L]) -> u32 {
+    let allowed = || logits.iter().map(|logit| logit.widen()).filter(|logit| *logit != f64::NEG_INFINITY);
+    let mut lowest = f64::INFINITY;
+    for logit in allowed() {
+        if logit < lowest {
+            lowest = logit;
+        }
+    }
+    // An unknown token may tie with the lowest known logit; then it comes before those of higher ids.
+    let first_unknown = (0..).zip(ids).position(|(at, id): (u32, _)| at != *id).unwrap_or(ids.len());
+    let tied_before = logits[..first_unknown].iter().filter(|logit| logit.widen() == lowest).count();
+    (allowed().filter(|logit| *logit > lowest).count() + tied_before) as u32
+}
+
+/// Why a list of ids and logits is no part of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SparseRowError {
+    /// `sparse_lengths_differ`: not one logit an id.
+    Lengths {
+        /// How many ids there are.
+        ids: u64,
+        /// How many logits there are.
+        logits: u64,
+    },
+    /// `sparse_id_out_of_range`: an id that is not below the size of the vocabulary.
+    Id {
+        /// The first such index.
+        index: u32,
+        /// The id there.
+        id: u32,
+        /// The size of the vocabulary.
+        vocabulary: u32,
+    },
+    /// `sparse_id_repeated`: an id that stands in the list before.
+    Repeated {
+        /// The first such index.
+        index: u32,
+        /// The id there.
+        id: u32,
+    },
+    /// A logit is refused, or there is none; indices count in the list.
+    Logits(LogitsError),
+}
+
+impl From<LogitsError> for SparseRowError {
+    fn from(error: LogitsError) -> Self {
+        Self::Logits(error)
+    }
+}
+
+impl fmt::Display for SparseRowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lengths { ids, logits } => write!(f, "a sparse row needs one logit an id, not {logits} for {ids}"),
+            Self::Id { index, id, vocabulary } => {
+                write!(f, "id {id} at index {index} is outside the vocabulary of {vocabulary}")
+            }
+            Self::Repeated { index, id } => write!(f, "id {id} at index {index} is in the list already"),
+            Self::Logits(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SparseRowError {}
+
+impl Refusal for SparseRowError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Lengths { .. } => "sparse_lengths_differ",
+            Self::Id { .. } => "sparse_id_out_of_range",
+            Self::Repeated { .. } => "sparse_id_repeated",
+            Self::Logits(error) => error.code(),
+        }
+    }
+
+    fn index(&self) -> Option<u64> {
+        match self {
+            Self::Id { index, .. } | Self::Repeated { index, .. } => Some(u64::from(*index)),
+            Self::Logits(error) => error.index(),
+            Self::Lengths { .. } => None,
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Id { id, .. } | Self::Repeated { id, .. } => Some(f64::from(*id)),
+            _ => None,
+        }
+    }
+}
