@@ -5,8 +5,8 @@ use std::convert::Infallible;
 
 use proptest::prelude::*;
 use quillmate_sampler::{
-    Generator, LogitsError, Processor, Processors, Refusal, Run, SampleError, Settings, StepBatchError, StepError, draw,
-    sample, sample_batch, step_batch,
+    Generator, LogitsError, Processor, Processors, Refusal, Run, SampleError, Settings, StepBatchError, StepError,
+    draw, sample, sample_batch, step_batch,
 };
 
 fn settings() -> impl Strategy<Value = Settings> {

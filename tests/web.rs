@@ -225,6 +225,38 @@ mod javascript {
         }
     }
 
+    /// Node 20, in which the other tests of the package run, has no half floats; this browser does.
+    #[wasm_bindgen_test]
+    fn half_floats_widen_exactly() {
+        // Every finite half and -infinity, by its bits.
+        let halves = "new Float16Array(Uint16Array.from({length: 65536}, (_, i) => i).filter((i) => (i & 0x7c00) < 0x7c00 || i === 0xfc00).buffer)";
+        let halves =
+            js_sys::Function::new_no_args(&format!("return {halves}")).call0(&JsValue::NULL).expect("Float16Array");
+        let frame = wasm::Frame::dense(&0.into(), &halves).expect("valid");
+        assert_eq!(frame.dtype(), "f16");
+        let wide = frame.logits(&JsValue::UNDEFINED).expect("suffices").to_vec();
+        let bits = (0..=u16::MAX).filter(|bits| bits & 0x7c00 < 0x7c00 || *bits == 0xfc00);
+        let expected: Vec<f32> = bits.map(|bits| half::f16::from_bits(bits).to_f32()).collect();
+        assert_eq!(wide.len(), 63_489);
+        assert!(wide.iter().zip(&expected).all(|(found, expected)| found.to_bits() == expected.to_bits()));
+        let (settings, u) = (parse(&serde_json::json!({"temperature": 9000, "topK": 50})), JsValue::from(0.4));
+        let widened = js_sys::Float32Array::from(wide.as_slice());
+        assert_eq!(
+            wasm::sample_token(&halves, &settings, &u).expect("valid"),
+            wasm::sample_token(&widened, &settings, &u).expect("valid")
+        );
+        let run = wasm::Generator::new(&JsValue::NULL, &Array::new(), &41.into(), &settings).expect("valid");
+        let sparse = js_sys::Object::new();
+        let part =
+            js_sys::Function::new_no_args("return new Float16Array([2, 1.5])").call0(&JsValue::NULL).expect("two");
+        for (name, value) in [("ids", Array::of2(&7.into(), &3.into()).into()), ("logits", part), ("vocab", 9.into())] {
+            Reflect::set(&sparse, &name.into(), &value).expect("a fresh object");
+        }
+        let greedy = parse(&serde_json::json!({"temperature": 0}));
+        assert_eq!(wasm::sample_token(&sparse, &greedy, &u).expect("valid"), 7);
+        run.step_with(&halves).expect("steps");
+    }
+
     /// Many generators, one call of a JavaScript model.
     #[wasm_bindgen_test]
     fn generators_step_together_as_they_step_alone() {

@@ -1,11 +1,35 @@
 /** One row of logits, one number per token id. `-Infinity` bans a token; NaN and `+Infinity` are refused. */
-export type Logits = Float32Array | Float64Array;
+export type Logits = Float32Array | Float64Array | HalfLogits;
+
+/** A `Float16Array`, described by what it has: TypeScript's libraries before 5.8 do not know it. Its values widen exactly. */
+export interface HalfLogits {
+  readonly [Symbol.toStringTag]: "Float16Array";
+  readonly BYTES_PER_ELEMENT: number;
+  readonly length: number;
+  [index: number]: number;
+}
+
+/**
+ * A row of which only the best logits are known, as a list of top log-probabilities gives them (these serve as logits).
+ * Whoever makes one claims that no other token has a logit above the lowest finite one here; nothing can check that. What is
+ * not here is **unknown**, not banned: settings that could look at it are refused with `frame_insufficient`. In general n
+ * logits suffice for a top-k of n - 1, because an unknown token may have the lowest logit here too and come first by a lower
+ * id. So ask for one logit more than top-k. Without top-k, or with processors, all V are needed.
+ */
+export interface SparseRow<L extends Logits = Logits> {
+  /** In any order, each once, below `vocab`. */
+  ids: TokenIds;
+  /** The logit of each id; `-Infinity` is a token known to be banned. */
+  logits: L;
+  /** How many tokens the model knows, V. */
+  vocab: number;
+}
 
 /** A 64-bit seed: a bigint, a decimal string, or a safe non-negative integer. Anything else is refused. */
 export type Seed = bigint | string | number;
 
-/** Token ids: integers from 0 to 2^32 - 1. */
-export type TokenIds = Uint32Array | readonly number[];
+/** Token ids: integers from 0 to 2^32 - 1, as numbers or, as 64-bit tensors have them, bigints. */
+export type TokenIds = Uint32Array | Int32Array | BigInt64Array | BigUint64Array | readonly (number | bigint)[];
 
 /** Sampling settings. A field left out (or `undefined`) takes the value named here; a wrong one is refused, never corrected. */
 export interface Settings {
@@ -15,7 +39,14 @@ export interface Settings {
   topK?: number;
   /** From 0 to 1. Only the likeliest tokens stay, until they hold this share; 1 is off. Default 1. */
   topP?: number;
+  /** `topK` as a stored state spells it, so that `state.settings` are settings. Both at once are refused. */
+  top_k?: number;
+  /** `topP` as a stored state spells it. */
+  top_p?: number;
 }
+
+/** Settings of which none is left out, in either spelling. */
+export type AllSettings = { temperature: number } & ({ topK: number } | { top_k: number }) & ({ topP: number } | { top_p: number });
 
 /** Settings where there is a row of logits and no run: nothing a processor could look at. */
 export type RowSettings = Settings & { processors?: never };
@@ -87,10 +118,14 @@ export interface GeneratorState {
 }
 
 /** Gives the next row of logits for a context (prompt, then emitted tokens). Synchronous; for logits that arrive later use `stepWith`. */
-export type Model = (tokens: Uint32Array) => Logits;
+export type Model = (tokens: Uint32Array) => Logits | SparseRow;
 
-/** What every refusal throws: a real `Error` with a stable `code`. Codes are part of the contract, messages are not. */
-export interface SamplerError extends Error {
+/**
+ * What every refusal throws, with a stable `code`. Codes are part of the contract, messages are not. Where two copies of this
+ * package are loaded, each has a class of its own; `name` and `code` are the same in both.
+ */
+export class SamplerError extends Error {
+  constructor(code: string, message: string);
   name: "SamplerError";
   code: string;
   /** The first offending index, where there is one. */
@@ -121,8 +156,8 @@ export function logitsBuffer(vocab: number): Float32Array;
  * @param u the uniform number, 0 <= u < 1; may be left out at temperature 0
  * @returns the token's id
  */
-export function sampleToken(logits: Logits, settings: RowSettings | undefined, u: number): number;
-export function sampleToken(logits: Logits, settings: RowSettings & { temperature: 0 }): number;
+export function sampleToken(logits: Logits | SparseRow, settings: RowSettings | undefined, u: number): number;
+export function sampleToken(logits: Logits | SparseRow, settings: RowSettings & { temperature: 0 }): number;
 
 /** The uniform number in [0, 1) at (seed, step, stream): output number `step` of the SplitMix64 stream. */
 export function uniform(seed: Seed, step: number | bigint, stream?: number | bigint): number;
@@ -143,7 +178,7 @@ export interface Distribution {
  * What the next token is really drawn from under these settings: after temperature, top-k and top-p. This, and not a
  * raw softmax, is what `speculativeStep` must be given.
  */
-export function distribution(logits: Logits, settings?: RowSettings): Distribution;
+export function distribution(logits: Logits | SparseRow, settings?: RowSettings): Distribution;
 
 /**
  * Chooses a token for each of B rows in one call. Row i is exactly `sampleToken` of row i; a refused row has its error
@@ -250,7 +285,7 @@ export interface Trace {
  */
 export function mosaicDecision(
   logits: Logits,
-  strategy: "greedy" | Required<Settings>,
+  strategy: "greedy" | AllSettings,
   seed: Seed,
   drawIndex: number | bigint,
 ): MosaicDecision;
@@ -292,7 +327,12 @@ export function randomSeed(): string;
 /** The JSON Schema of `GeneratorState`, as JSON text. */
 export function stateSchema(): string;
 
-/** One run: emits tokens one at a time, and can be stored and resumed at any of them. A call that throws leaves it as it was. */
+/**
+ * One run: emits tokens one at a time, and can be stored and resumed at any of them. A call that throws leaves it as it was.
+ *
+ * All rows of one object have one length: another length than that of the first row that gave a token is refused
+ * (`logits_length_changed`). It cannot be cloned, posted to a worker or spread (`not_cloneable`); send its `state()`.
+ */
 export class Generator {
   /** @param model may be `null` when logits come through `stepWith` or `stepWithFrame` only */
   constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: RunSettings);
@@ -310,7 +350,7 @@ export class Generator {
   /** Asks the model for logits and emits the next token. What the model throws reaches the caller as it is. */
   step(): number;
   /** Emits the next token from logits that have arrived. */
-  stepWith(logits: Logits): number;
+  stepWith(logits: Logits | SparseRow): number;
   /** Emits the next token from a frame, which must be for this step and suffice for the settings. */
   stepWithFrame(frame: Frame): number;
   /**
@@ -320,16 +360,19 @@ export class Generator {
   stepWithDrafts(rows: readonly Logits[], drafts: TokenIds): Chain;
   /** Emits up to `drafts.length + 1` tokens by the p/q rule: distributed as without speculation. */
   stepSpeculative(rows: readonly Logits[], drafts: readonly Draft[]): Chain;
-  /** What these logits decide at this step. Emits nothing. */
-  decision(logits: Logits): Decision;
+  /** What these logits decide at this step. Emits nothing. When greedy, a `SparseRow` is refused: the count looks at all tokens. */
+  decision(logits: Logits | SparseRow): Decision;
   /**
-   * Why these logits decide it, in at most 25 stages of five tokens. Emits nothing, and is never made unasked.
+   * Why these logits decide it, in at most 25 stages of five tokens. Emits nothing, and is never made unasked. A
+   * `SparseRow` is refused unless it has all logits: the stages count and rank all tokens.
    *
    * @param options `redact`: without ids, logits and probabilities; names, counts and draws stay
    */
-  trace(logits: Logits, options?: { redact?: boolean }): Trace;
+  trace(logits: Logits | SparseRow, options?: { redact?: boolean }): Trace;
   /** A plain object, safe for `JSON.stringify`. */
   state(): GeneratorState;
+  /** The same: what `JSON.stringify` writes. */
+  toJSON(): GeneratorState;
   /** Tokens emitted so far (a copy). */
   readonly tokens: Uint32Array;
   /** The prompt (a copy). */
@@ -339,23 +382,31 @@ export class Generator {
   /** The seed, in decimal. */
   readonly seed: string;
   /** `processors` is absent where there are none. */
-  readonly settings: Required<Settings> & Pick<RunSettings, "processors">;
+  readonly settings: { temperature: number; topK: number; topP: number } & Pick<RunSettings, "processors">;
+  /** Gives the memory back; any other call is refused from then on (`freed`), another `free()` does nothing. Refused while the model is asked. */
   free(): void;
   [Symbol.dispose](): void;
 }
 
-/** One step's logits on the wire: compact, lossless, with a checksum. */
+/** One step's logits on the wire: compact, lossless, with a checksum. It cannot be cloned or posted (`not_cloneable`); send `encode()`. */
 export class Frame {
   private constructor();
   /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k and no processors, or when few tokens are allowed; else dense. */
-  static forSettings(step: number | bigint, logits: Float32Array, settings: RunSettings): Frame;
+  static forSettings(step: number | bigint, logits: Float32Array | HalfLogits, settings: RunSettings): Frame;
   /** A frame that suffices for all settings. */
-  static dense(step: number | bigint, logits: Float32Array): Frame;
+  static dense(step: number | bigint, logits: Float32Array | HalfLogits): Frame;
   /** A frame with the k best logits: enough for every top-k from 1 to k, and for greedy. */
-  static sparse(step: number | bigint, logits: Float32Array, k: number): Frame;
+  static sparse(step: number | bigint, logits: Float32Array | HalfLogits, k: number): Frame;
+  /**
+   * A frame of a row of which only the best logits are known. `maxTopK` says what it suffices for; logits whose place another
+   * token could take are left out. Refused where not even the best token is certain.
+   */
+  static fromSparse(step: number | bigint, row: SparseRow<Float32Array | HalfLogits>): Frame;
   /** Reads a frame; one that is damaged, cut short or has bytes to spare is refused. */
   static decode(bytes: Uint8Array): Frame;
   encode(): Uint8Array;
+  /** What `JSON.stringify` writes: the bytes of `encode()` in base64, as a `RecordFile` has them. */
+  toJSON(): string;
   readonly step: number;
   readonly vocab: number;
   readonly layout: "dense" | "sparse";
@@ -370,6 +421,7 @@ export class Frame {
    * does not suffice. Do not make a new frame of it: a logit that was not sent cannot be told from a banned one there.
    */
   logits(settings: RunSettings): Float32Array;
+  /** Gives the memory back; any other call is refused from then on (`freed`), another `free()` does nothing. */
   free(): void;
   [Symbol.dispose](): void;
 }

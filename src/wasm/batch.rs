@@ -19,7 +19,7 @@ use crate::core::settings::Settings;
 #[wasm_bindgen(js_name = sampleBatch, skip_typescript)]
 pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &JsValue) -> Result<Array, JsValue> {
     let row = read::logits(logits)?;
-    let vocabulary = read::token("vocab", vocab)? as usize;
+    let vocabulary = read::vocab(vocab)? as usize;
     let count = read::uniforms_length(u)?;
     if (count as usize).checked_mul(vocabulary) != Some(row.len()) {
         let [rows, vocabulary] = [u64::from(count), vocabulary as u64];
@@ -100,14 +100,20 @@ fn step_each(generators: &[Generator]) -> Array {
     answers.map(|(at, (generator, row))| place(row.and_then(|row| generator.emit(row)), at)).collect()
 }
 
-/// A second handle on a generator of the list. Converting the item itself would take it from its owner.
+/// A second handle on a generator of the list.
 fn shared(item: &JsValue, at: u32) -> Result<Generator, JsValue> {
-    let share = Reflect::get(item, &"_share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
-    let handle = share.map(|share| share.call0(item)).transpose()?;
+    let handle = second_handle(item).map_err(|error| with_index(error, u64::from(at)))?;
     handle.and_then(|handle| Generator::try_from_js_value(handle).ok()).ok_or_else(|| {
         let error = read::wrong("generators_type", &format!("generators[{at}]"), "a Generator", item);
         with_index(error, u64::from(at))
     })
+}
+
+/// Another handle on what an object of a class here holds, if it is one. Converting the object itself would take that from
+/// its owner.
+pub(super) fn second_handle(object: &JsValue) -> Result<Option<JsValue>, JsValue> {
+    let share = Reflect::get(object, &"_share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
+    share.map(|share| share.call0(object)).transpose()
 }
 
 /// Asks the model for a row for each generator. While it is asked, no generator of the batch can be stepped.

@@ -1,16 +1,28 @@
 //! Refusals as JavaScript `Error` objects.
 
-use js_sys::{Error, Reflect};
-use wasm_bindgen::JsValue;
+use js_sys::{Array, Error, Function, Reflect};
+use wasm_bindgen::prelude::*;
 
 use crate::core::error::Refusal;
 
+#[wasm_bindgen]
+extern "C" {
+    /// The class of src/wasm/glue.js, which the package holds beside the wasm. A build without it (`wasm-pack test`, or a
+    /// wasm of another crate) has plain errors with the same name and fields.
+    #[wasm_bindgen(thread_local_v2, js_name = SamplerError)]
+    static CLASS: Option<Function>;
+}
+
 /// A real `Error` named `SamplerError`, with a stable `code`.
 pub fn sampler_error(code: &str, message: &str) -> JsValue {
-    let error = Error::new(message);
-    error.set_name("SamplerError");
-    set(&error, "code", &code.into());
-    error.into()
+    let arguments = Array::of2(&code.into(), &message.into());
+    let of_class = CLASS.with(|class| Reflect::construct(class.as_ref()?, &arguments).ok());
+    of_class.unwrap_or_else(|| {
+        let error = Error::new(message);
+        error.set_name("SamplerError");
+        set(&error, "code", &code.into());
+        error.into()
+    })
 }
 
 /// The same with the offending value.

@@ -8,6 +8,7 @@ use js_sys::{Array, Float32Array, Float64Array, Function, Object, Reflect, Symbo
 use wasm_bindgen::prelude::*;
 
 use super::error::sampler_error;
+use super::lent::was_lent;
 
 /// The most numbers that are taken over at once, 2^26: what is made of them must fit in 4 GiB as well.
 pub const MAX_LENGTH: u32 = 1 << 26;
@@ -15,6 +16,9 @@ pub const MAX_LENGTH: u32 = 1 << 26;
 struct Intrinsics {
     /// `get %TypedArray%.prototype[Symbol.toStringTag]`: the kind of a real typed array, undefined for all else.
     kind: Function,
+    /// `%TypedArray%.prototype.values`, which throws for an array whose buffer is detached or too short, and else does
+    /// nothing.
+    values: Function,
     is_array: Function,
 }
 
@@ -28,6 +32,7 @@ fn intrinsics() -> Result<Intrinsics, JsValue> {
     let array = Reflect::get(&js_sys::global(), &"Array".into())?;
     Ok(Intrinsics {
         kind: Reflect::get(&tag, &"get".into())?.dyn_into()?,
+        values: Reflect::get(&typed_array, &"values".into())?.dyn_into()?,
         is_array: Reflect::get(&array, &"isArray".into())?.dyn_into()?,
     })
 }
@@ -35,6 +40,35 @@ fn intrinsics() -> Result<Intrinsics, JsValue> {
 /// `Float32Array` and so on for a real typed array of any realm.
 pub fn kind(value: &JsValue) -> Option<String> {
     INTRINSICS.with(|of| of.as_ref()?.kind.call0(value).ok()?.as_string())
+}
+
+/// Refuses a typed array whose memory is gone: it was sent to another thread, or wasm's memory has grown.
+///
+/// # Errors
+/// `logits_buffer_detached` where `logitsBuffer` lent that memory, else `array_detached`.
+pub fn attached(array: &JsValue) -> Result<(), JsValue> {
+    let attached = INTRINSICS.with(|of| of.as_ref().is_none_or(|of| of.values.call0(array).is_ok()));
+    if attached {
+        return Ok(());
+    }
+    if was_lent(array) {
+        let message = "the buffer was lent before wasm's memory grew; ask logitsBuffer for it again, then fill it";
+        return Err(sampler_error("logits_buffer_detached", message));
+    }
+    let kind = kind(array).unwrap_or_default();
+    let message = format!("the memory of this {kind} is gone (it was transferred, or wasm's memory has grown)");
+    Err(sampler_error("array_detached", &message))
+}
+
+/// Whether a value is an object as `{}` makes them: no array and of no class. A promise, a map or a date has nothing to
+/// read in it, and would pass for an object without fields.
+pub fn is_plain(value: &JsValue) -> Result<bool, JsValue> {
+    if !value.is_object() || is_array(value) {
+        return Ok(false);
+    }
+    let prototype = Reflect::get_prototype_of(value)?;
+    // Of any realm: the prototype of `{}` is the one that has none itself.
+    Ok(prototype.is_null() || Reflect::get_prototype_of(&prototype)?.is_null())
 }
 
 /// `Array.isArray`, false also for a proxy that was revoked.
@@ -45,6 +79,9 @@ pub fn is_array(value: &JsValue) -> bool {
 
 /// The length of an array, as far as it is one.
 pub fn length(array: &JsValue) -> Result<u32, JsValue> {
+    if kind(array).is_some() {
+        attached(array)?;
+    }
     let length = Reflect::get(array, &"length".into())?.as_f64().unwrap_or(0.0);
     if length > f64::from(MAX_LENGTH) {
         return Err(too_long(length));
@@ -54,6 +91,9 @@ pub fn length(array: &JsValue) -> Result<u32, JsValue> {
 
 /// Reads an array element by element, up to the first that is refused.
 pub fn each<T>(array: &JsValue, mut one: impl FnMut(u32, JsValue) -> Result<T, JsValue>) -> Result<Vec<T>, JsValue> {
+    if kind(array).is_some() {
+        attached(array)?;
+    }
     let mut list = Vec::new();
     // The length of an array whose first element is refused does not matter.
     let length = Reflect::get(array, &"length".into())?.as_f64().unwrap_or(0.0);
@@ -103,11 +143,20 @@ macro_rules! copies {
     ($($name:ident $array:ident $number:ty;)*) => {$(
         /// The numbers of a typed array of this kind.
         pub fn $name(value: &JsValue) -> Result<Vec<$number>, JsValue> {
+            // Asked first: what is done with such an array throws errors of its own.
+            attached(value)?;
             let array: $array = plain(value, &$array::new_with_length(0))?.unchecked_into();
             room(array.length(), size_of::<$number>())?;
             Ok(array.to_vec())
         }
     )*};
+}
+
+/// The numbers of a `Float16Array`, which widen exactly.
+pub fn f16s(value: &JsValue) -> Result<Vec<f32>, JsValue> {
+    attached(value)?;
+    let constructor = Reflect::get(&Float32Array::new_with_length(0), &"constructor".into())?;
+    f32s(&Reflect::construct(constructor.unchecked_ref::<Function>(), &Array::of1(value))?)
 }
 
 copies! {

@@ -1,9 +1,13 @@
 //! The class `Frame`.
 
+use std::rc::Rc;
+
 use js_sys::Float32Array;
+use wasm_bindgen::convert::TryFromJsValue;
 use wasm_bindgen::prelude::*;
 
-use super::error::refuse;
+use super::batch::second_handle;
+use super::error::{refuse, sampler_error};
 use super::read;
 use crate::contract::frame::{self, Dtype, Layout};
 use crate::contract::state::RunSettings;
@@ -11,39 +15,75 @@ use crate::core::settings::TopK;
 
 /// One step's logits on the wire.
 #[wasm_bindgen(skip_typescript)]
-pub struct Frame(frame::Frame);
+pub struct Frame(Rc<frame::Frame>);
 
 impl Frame {
+    fn of(frame: frame::Frame) -> Self {
+        Self(Rc::new(frame))
+    }
+
     /// The frame behind the class.
     pub(super) fn inner(&self) -> &frame::Frame {
         &self.0
+    }
+
+    /// A second handle on the frame that a JavaScript value is.
+    pub(super) fn behind(value: &JsValue) -> Result<Self, JsValue> {
+        let handle = second_handle(value)?.and_then(|handle| Self::try_from_js_value(handle).ok());
+        handle.ok_or_else(|| read::wrong("frame_type", "frame", "a Frame (Frame.decode reads bytes)", value))
     }
 }
 
 #[wasm_bindgen]
 impl Frame {
+    /// `new Frame()`.
+    #[wasm_bindgen(constructor, skip_typescript)]
+    pub fn new() -> Result<Frame, JsValue> {
+        let message = "a Frame is made by Frame.forSettings, dense, sparse, fromSparse or decode, not by new";
+        Err(sampler_error("frame_constructor", message))
+    }
+
+    /// Another handle on the same frame, for `stepWithFrame`. Not part of the interface.
+    #[wasm_bindgen(js_name = _share, skip_typescript)]
+    pub fn share(&self) -> Frame {
+        Self(Rc::clone(&self.0))
+    }
+
+    /// `Frame.fromSparse(step, row)`.
+    #[wasm_bindgen(js_name = fromSparse, skip_typescript)]
+    pub fn from_sparse(step: &JsValue, row: &JsValue) -> Result<Frame, JsValue> {
+        let (step, row) = (read::frame_step(step)?, read::sparse_f32(row)?);
+        frame::Frame::from_sparse(step, &row).map(Self::of).map_err(refuse)
+    }
+
+    /// `toJSON()`: what `JSON.stringify` writes, the bytes as a record file holds them.
+    #[wasm_bindgen(js_name = toJSON, skip_typescript)]
+    pub fn to_json(&self) -> String {
+        self.0.to_base64()
+    }
+
     /// `Frame.forSettings(step, logits, settings)`.
     #[wasm_bindgen(js_name = forSettings, skip_typescript)]
     pub fn for_settings(step: &JsValue, logits: &JsValue, settings: &JsValue) -> Result<Frame, JsValue> {
         let (step, RunSettings { settings, processors }) = (read::frame_step(step)?, read::run_settings(settings)?);
         let logits = read::f32_logits(logits)?;
-        frame::Frame::for_run(step, &logits, &settings, &processors).map(Self).map_err(refuse)
+        frame::Frame::for_run(step, &logits, &settings, &processors).map(Self::of).map_err(refuse)
     }
 
     /// `Frame.dense(step, logits)`.
     #[wasm_bindgen(skip_typescript)]
     pub fn dense(step: &JsValue, logits: &JsValue) -> Result<Frame, JsValue> {
-        frame::Frame::dense(read::frame_step(step)?, &read::f32_logits(logits)?).map(Self).map_err(refuse)
+        frame::Frame::dense(read::frame_step(step)?, &read::f32_logits(logits)?).map(Self::of).map_err(refuse)
     }
 
     /// `Frame.sparse(step, logits, k)`.
     #[wasm_bindgen(skip_typescript)]
     pub fn sparse(step: &JsValue, logits: &JsValue, k: &JsValue) -> Result<Frame, JsValue> {
         let step = read::frame_step(step)?;
+        let number = k.as_f64().and_then(|number| TopK::from_f64(number).ok()).filter(|k| k.get() > 0);
         let expected = "an integer from 1 to 4294967295";
-        let number = k.as_f64().ok_or_else(|| read::wrong("top_k_out_of_range", "k", expected, k))?;
-        let k = TopK::from_f64(number).map_err(refuse)?;
-        frame::Frame::sparse(step, &read::f32_logits(logits)?, k.get()).map(Self).map_err(refuse)
+        let k_best = number.ok_or_else(|| read::wrong("top_k_out_of_range", "k", expected, k))?.get();
+        frame::Frame::sparse(step, &read::f32_logits(logits)?, k_best).map(Self::of).map_err(refuse)
     }
 
     /// `Frame.decode(bytes)`.
@@ -51,7 +91,7 @@ impl Frame {
     pub fn decode(bytes: &JsValue) -> Result<Frame, JsValue> {
         let frame = frame::Frame::decode(&read::bytes("bytes", bytes)?).map_err(refuse)?;
         read::frame_step(&frame.step().into())?;
-        Ok(Self(frame))
+        Ok(Self::of(frame))
     }
 
     /// `encode()`.

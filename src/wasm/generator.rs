@@ -2,7 +2,8 @@
 //!
 //! Methods take `&self`: a `&mut self` borrowed by wasm-bindgen during a model's callback would turn a re-entrant call
 //! into an error without a code. The run is changed only after the callback has returned and its logits were accepted.
-//! It is shared, so that a callback that frees its generator frees nothing that is still in use.
+//! It is shared, so that what still waits for a model is not freed: `free()` is refused meanwhile (src/wasm/glue.js), and
+//! a second handle on the run keeps it in `stepBatch`.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use wasm_bindgen::prelude::*;
 use super::error::{refuse, sampler_error, with_cause, with_row};
 use super::foreign::{each, is_array};
 use super::frame::Frame;
-use super::read::{self, Row, of_either_type};
+use super::read::{self, Given, Row, of_either_type};
 use super::verify::to_plain;
 use crate::contract::generator::Run;
 use crate::contract::speculation::{Chain, ChainError, Draft};
@@ -63,7 +64,7 @@ impl Generator {
         if self.0.asking.get() {
             return Err(sampler_error(
                 "generator_busy",
-                "the generator is waiting for its model; the model cannot step it",
+                "the generator is waiting for its model; the model can neither step nor free it",
             ));
         }
         Ok(())
@@ -78,19 +79,26 @@ impl Generator {
 
     /// The row its own model gives, for a call on several generators, which has marked it as waiting. What the model throws
     /// comes as the cause of an error: a thrown number would look like a token there.
-    pub(super) fn ask(&self) -> Result<Row, JsValue> {
+    pub(super) fn ask(&self) -> Result<Given, JsValue> {
         let answer = self.model()?.call1(&JsValue::UNDEFINED, &self.context());
         let answer = answer.map_err(|thrown| {
             let error = sampler_error("model_failed", "the model of this generator failed; see the cause");
             with_cause(error, &thrown)
         })?;
         // Taken out of the lent buffer, which the next model may fill.
-        Ok(Row::F64(read::logits(&answer)?.wide()))
+        Ok(match read::given(&answer)? {
+            Given::Whole(row) => Given::Whole(Row::F64(row.wide())),
+            sparse => sparse,
+        })
     }
 
-    pub(super) fn emit(&self, row: Row) -> Result<u32, JsValue> {
+    pub(super) fn emit(&self, row: Given) -> Result<u32, JsValue> {
         let mut run = self.0.run.borrow_mut();
-        of_either_type!(row => run.step_with(row)).map_err(refuse)
+        match row {
+            Given::Whole(row) => of_either_type!(row => run.step_with(row)),
+            Given::Sparse(row) => run.step_with_sparse(&row),
+        }
+        .map_err(refuse)
     }
 
     /// The run, for a call on several generators; refused while a model is being asked.
@@ -135,12 +143,12 @@ fn drafts(value: &JsValue) -> Result<Vec<Draft>, JsValue> {
         return Err(read::wrong("drafts_type", "drafts", "an array of {token, ids, probabilities}", value));
     }
     let one = |at: u32, draft: JsValue| {
-        if !draft.is_object() {
-            return Err(read::wrong("drafts_type", "a draft", "an object {token, ids, probabilities}", &draft));
-        }
-        let token = read::token("token", &Reflect::get(&draft, &"token".into())?)?;
-        let ids = read::tokens("ids", &Reflect::get(&draft, &"ids".into())?)?;
-        let probabilities = read::probabilities("probabilities", &Reflect::get(&draft, &"probabilities".into())?)?;
+        let path = format!("drafts[{at}]");
+        read::plain("drafts_type", &path, "an object {token, ids, probabilities}", &draft)?;
+        let [token, ids, probabilities] = ["token", "ids", "probabilities"].map(|name| format!("{path}.{name}"));
+        let token = read::token(&token, &Reflect::get(&draft, &"token".into())?)?;
+        let ids = read::tokens(&ids, &Reflect::get(&draft, &"ids".into())?)?;
+        let probabilities = read::probabilities(&probabilities, &Reflect::get(&draft, &"probabilities".into())?)?;
         let distribution =
             Distribution::new(ids, probabilities).map_err(|error| with_row(refuse(error), u64::from(at)))?;
         Ok(Draft { token, distribution })
@@ -195,20 +203,21 @@ impl Generator {
         let waiting = self.wait_for_model()?;
         let answer = model.call1(&JsValue::UNDEFINED, &self.context());
         drop(waiting);
-        self.emit(read::logits(&answer?)?)
+        self.emit(read::given(&answer?)?)
     }
 
     /// `stepWith(logits)`.
     #[wasm_bindgen(js_name = stepWith, skip_typescript)]
     pub fn step_with(&self, logits: &JsValue) -> Result<u32, JsValue> {
         self.idle()?;
-        self.emit(read::logits(logits)?)
+        self.emit(read::given(logits)?)
     }
 
     /// `stepWithFrame(frame)`.
     #[wasm_bindgen(js_name = stepWithFrame, skip_typescript)]
-    pub fn step_with_frame(&self, frame: &Frame) -> Result<u32, JsValue> {
+    pub fn step_with_frame(&self, frame: &JsValue) -> Result<u32, JsValue> {
         self.idle()?;
+        let frame = Frame::behind(frame)?;
         self.0.run.borrow_mut().step_with_frame(frame.inner()).map_err(refuse)
     }
 
@@ -231,15 +240,25 @@ impl Generator {
     /// `decision(logits)`.
     #[wasm_bindgen(skip_typescript)]
     pub fn decision(&self, logits: &JsValue) -> Result<JsValue, JsValue> {
-        let row = read::logits(logits)?.wide();
-        to_plain(&self.0.run.borrow().decision(&row).map_err(refuse)?.written())
+        let row = read::given(logits)?;
+        let run = self.0.run.borrow();
+        let decision = match row {
+            Given::Whole(row) => run.decision(&row.wide()),
+            Given::Sparse(row) => run.decision_sparse(&row),
+        };
+        to_plain(&decision.map_err(refuse)?.written())
     }
 
     /// `trace(logits, {redact})`.
     #[wasm_bindgen(skip_typescript)]
     pub fn trace(&self, logits: &JsValue, options: &JsValue) -> Result<JsValue, JsValue> {
-        let (row, redact) = (read::logits(logits)?.wide(), read::flag("options", "redact", options)?);
-        let trace = self.0.run.borrow().trace(&row).map_err(refuse)?;
+        let (row, redact) = (read::given(logits)?, read::flag("options", "redact", options)?);
+        let run = self.0.run.borrow();
+        let trace = match row {
+            Given::Whole(row) => run.trace(&row.wide()),
+            Given::Sparse(row) => run.trace_sparse(&row),
+        };
+        let trace = trace.map_err(refuse)?;
         to_plain(&if redact { trace.redacted() } else { trace }.written())
     }
 
@@ -247,6 +266,18 @@ impl Generator {
     #[wasm_bindgen(js_name = _share, skip_typescript)]
     pub fn share(&self) -> Generator {
         Self(Rc::clone(&self.0))
+    }
+
+    /// What `free()` calls first: a generator that waits for its model stays. Not part of the interface.
+    #[wasm_bindgen(js_name = _idle, skip_typescript)]
+    pub fn may_be_freed(&self) -> Result<(), JsValue> {
+        self.idle()
+    }
+
+    /// `toJSON()`: what `JSON.stringify` writes.
+    #[wasm_bindgen(js_name = toJSON, skip_typescript)]
+    pub fn to_json(&self) -> Result<JsValue, JsValue> {
+        self.state()
     }
 
     /// `state()`.

@@ -6,10 +6,10 @@
 
 use std::cell::RefCell;
 
-use js_sys::{Float32Array, Object, Reflect};
+use js_sys::{Float32Array, Object, Reflect, WeakSet};
 use wasm_bindgen::prelude::*;
 
-use super::error::{refuse, sampler_error};
+use super::error::{refuse, sampler_error, with_value};
 use super::foreign::MAX_LENGTH;
 use super::read;
 use crate::core::error::LogitsError;
@@ -22,17 +22,20 @@ struct Lent {
 
 thread_local! {
     static LENT: RefCell<Lent> = const { RefCell::new(Lent { row: &mut [], view: None }) };
+    /// The memories that views were lent of, as they were before and after growing.
+    static MEMORIES: WeakSet = WeakSet::new();
 }
 
 /// `logitsBuffer(vocab)`.
 #[wasm_bindgen(js_name = logitsBuffer, skip_typescript)]
 pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
-    let length = read::token("vocab", vocab)?;
+    let length = read::vocab(vocab)?;
     if length == 0 {
         return Err(refuse(LogitsError::Empty));
     }
     if length > MAX_LENGTH {
-        return Err(refuse(LogitsError::TooLong(length.into())));
+        let message = format!("vocab must be at most {MAX_LENGTH}, but is {length}");
+        return Err(with_value(sampler_error("logits_too_long", &message), &length.into()));
     }
     let length = length as usize;
     LENT.with_borrow_mut(|lent| {
@@ -52,6 +55,7 @@ pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
             lent.row = row.leak();
         }
         let memory = Reflect::get(&wasm_bindgen::memory(), &"buffer".into())?;
+        MEMORIES.with(|memories| memories.add(memory.unchecked_ref()));
         let at = lent.row.as_ptr() as usize as u32;
         let view = Float32Array::new_with_byte_offset_and_length(&memory, at, length as u32);
         lent.view = Some((view.clone(), length));
@@ -59,21 +63,19 @@ pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
     })
 }
 
-/// How many logits the buffer holds, if this value is the view that was lent last.
-///
-/// # Errors
-/// `logits_buffer_detached`: memory has grown since it was lent, and nobody can tell whether it was filled before.
-pub fn lent(value: &JsValue) -> Result<Option<usize>, JsValue> {
-    LENT.with_borrow(|lent| match &lent.view {
-        Some((view, length)) if Object::is(view, value) => {
-            if view.length() as usize == *length {
-                return Ok(Some(*length));
-            }
-            let message = "the buffer was lent before wasm's memory grew; ask logitsBuffer for it again, then fill it";
-            Err(sampler_error("logits_buffer_detached", message))
-        }
-        _ => Ok(None),
+/// How many logits the buffer holds, if this value is the view that was lent last and memory has not grown since. (Then
+/// nobody can tell whether it was filled before, and it is refused as any array without memory is.)
+pub fn lent(value: &JsValue) -> Option<usize> {
+    LENT.with_borrow(|lent| {
+        let (view, length) = lent.view.as_ref()?;
+        (Object::is(view, value) && view.length() as usize == *length).then_some(*length)
     })
+}
+
+/// Whether a typed array shows memory that was lent.
+pub fn was_lent(array: &JsValue) -> bool {
+    let memory = Reflect::get(array, &"buffer".into());
+    memory.is_ok_and(|memory| MEMORIES.with(|memories| memories.has(memory.unchecked_ref())))
 }
 
 /// Calls `with` with the first `length` logits of the buffer. Nothing of JavaScript may run meanwhile.

@@ -29,7 +29,7 @@ use wasm_bindgen::prelude::*;
 use crate::contract::state::STATE_SCHEMA;
 use crate::core::{derive, sample, speculative, splitmix};
 use error::{refuse, sampler_error};
-use read::of_either_type;
+use read::{Given, of_either_type};
 
 // For a wasm with threads it is not made.
 #[cfg(not(target_feature = "atomics"))]
@@ -44,15 +44,21 @@ const TYPES: &'static str = include_str!("api.d.ts");
 pub fn sample_token(logits: &JsValue, settings: &JsValue, u: &JsValue) -> Result<u32, JsValue> {
     let settings = read::settings(settings)?;
     let u = read::uniform_for(&settings, u)?;
-    let row = read::logits(logits)?;
-    of_either_type!(row => sample::sample(row, &settings, u)).map_err(refuse)
+    match read::given(logits)? {
+        Given::Whole(row) => of_either_type!(row => sample::sample(row, &settings, u)),
+        Given::Sparse(row) => row.sample(&settings, u),
+    }
+    .map_err(refuse)
 }
 
 /// `distribution(logits, settings)`.
 #[wasm_bindgen(skip_typescript)]
 pub fn distribution(logits: &JsValue, settings: &JsValue) -> Result<Object, JsValue> {
-    let (row, settings) = (read::logits(logits)?.wide(), read::settings(settings)?);
-    let kept = crate::core::distribution::distribution(&row, &settings).map_err(refuse)?;
+    let (row, settings) = (read::given(logits)?, read::settings(settings)?);
+    let kept = match row {
+        Given::Whole(row) => crate::core::distribution::distribution(&row.wide(), &settings).map_err(refuse)?,
+        Given::Sparse(row) => row.distribution(&settings).map_err(refuse)?,
+    };
     let object = Object::new();
     Reflect::set(&object, &"ids".into(), &Uint32Array::from(kept.ids()))?;
     Reflect::set(&object, &"probabilities".into(), &Float64Array::from(kept.probabilities()))?;
@@ -70,7 +76,7 @@ pub fn speculative_step(
 ) -> Result<Object, JsValue> {
     let (p, q) = (read::probabilities("p", p)?, read::probabilities("q", q)?);
     let draft_token = read::token("draftToken", draft_token)?;
-    let (u_accept, u_resample) = (read::uniform(u_accept)?, read::uniform(u_resample)?);
+    let (u_accept, u_resample) = (read::uniform("uAccept", u_accept)?, read::uniform("uResample", u_resample)?);
     let found = speculative::speculative_step(&p, &q, draft_token, u_accept, u_resample).map_err(refuse)?;
     let object = Object::new();
     Reflect::set(&object, &"token".into(), &found.token.into())?;

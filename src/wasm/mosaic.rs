@@ -1,11 +1,12 @@
 //! The older contract, for replaying its recorded runs.
 
+use std::convert::Infallible;
+
 use js_sys::{Object, Reflect};
 use wasm_bindgen::prelude::*;
 
-use super::error::{refuse, sampler_error, with_value};
-use super::foreign::is_array;
-use super::read;
+use super::error::refuse;
+use super::read::{self, plain};
 use super::verify::to_plain;
 use crate::contract::any_state::AnyState;
 use crate::contract::mosaic::MosaicState;
@@ -21,7 +22,7 @@ pub fn mosaic_decision(
     draw_index: &JsValue,
 ) -> Result<JsValue, JsValue> {
     let (row, strategy) = (read::logits(logits)?.wide(), self::strategy(strategy)?);
-    let (seed, draw_index) = (read::seed(seed)?, read::counter("draw_index", draw_index)?);
+    let (seed, draw_index) = (read::seed(seed)?, read::counter_as("draw_index_out_of_range", "drawIndex", draw_index)?);
     let decision = select(&row, &strategy, seed, draw_index).map_err(refuse)?;
     to_plain(&decision.written())
 }
@@ -48,24 +49,17 @@ fn strategy(value: &JsValue) -> Result<SelectionStrategy, JsValue> {
     if value.as_string().as_deref() == Some("greedy") {
         return Ok(SelectionStrategy::Greedy);
     }
-    if !value.is_object() || is_array(value) {
-        let expected = "\"greedy\" or an object {temperature, topK, topP}";
-        return Err(read::wrong("strategy_type", "strategy", expected, value));
-    }
-    for key in Reflect::own_keys(value)?.iter() {
-        let known = key.as_string().is_some_and(|name| ["temperature", "topK", "topP"].contains(&name.as_str()));
-        if !known {
-            return Err(with_value(
-                sampler_error("field_unknown", "a strategy has temperature, topK and topP only"),
-                &key,
-            ));
-        }
-    }
-    let number = |name: &str| {
-        let value = Reflect::get(value, &name.into())?;
-        value.as_f64().ok_or_else(|| read::wrong("field_type", name, "a number", &value))
+    plain("strategy_type", "strategy", "\"greedy\" or an object {temperature, topK, topP}", value)?;
+    let parts = read::parts("a strategy", false, value)?;
+    let given = |name: &str, part: Option<read::Part>| {
+        part.ok_or_else(|| read::wrong("field_type", name, "a number", &JsValue::UNDEFINED))
     };
-    let top_k = TopK::from_f64(number("topK")?).map_err(refuse)?;
-    let config = SamplingConfig::try_new(number("temperature")?, top_k.get(), number("topP")?).map_err(refuse)?;
+    let number = |part: &read::Part| part.check("field_type", "a number", Ok::<_, Infallible>);
+    let temperature = number(&given("temperature", parts.temperature()?)?)?;
+    let top_k = given("topK", parts.top_k()?)?;
+    number(&top_k)?;
+    let top_k = top_k.check("top_k_out_of_range", "an integer from 1 to the number of logits", TopK::from_f64)?;
+    let top_p = number(&given("topP", parts.top_p()?)?)?;
+    let config = SamplingConfig::try_new(temperature, top_k.get(), top_p).map_err(refuse)?;
     Ok(SelectionStrategy::Sample(config))
 }

@@ -4,15 +4,15 @@ use js_sys::{BigInt, JsString, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
-use super::foreign::{each, f32s, f64s, is_array, kind, length, u8s, u32s};
+use super::foreign::{each, f16s, f32s, f64s, is_array, is_plain, kind, length, u8s, u32s};
 use super::lent::{lent, with_lent};
 use crate::contract::json::{self, FieldError, Scalar};
 use crate::contract::processors::read_processors;
 use crate::contract::state::RunSettings;
 use crate::contract::state::parse_seed;
-use crate::core::error::SampleError;
 use crate::core::processors::Processors;
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
+use crate::core::sparse::SparseRow;
 use crate::core::text::{Number, Quoted, beginning};
 
 /// The largest integer a JavaScript number holds with all its neighbours: 2^53 − 1.
@@ -24,6 +24,14 @@ pub enum Row {
     F64(Vec<f64>),
     /// So many in the lent buffer.
     Lent(usize),
+}
+
+/// A row, or what is known of one.
+pub enum Given {
+    /// All of it.
+    Whole(Row),
+    /// The best, in f64, to which f32 widens exactly.
+    Sparse(SparseRow<f64>),
 }
 
 /// Runs `$body` with `$row` the numbers of a [`Row`] as a slice, of either type. It must touch nothing of JavaScript's.
@@ -89,7 +97,7 @@ fn shown(value: &JsValue) -> String {
         return "a function".to_owned();
     }
     if value.is_object() {
-        return "an object".to_owned();
+        return class(value).map_or_else(|| "an object".to_owned(), |name| format!("an instance of {name}"));
     }
     match value.as_bool() {
         Some(flag) => flag.to_string(),
@@ -97,6 +105,16 @@ fn shown(value: &JsValue) -> String {
         None if value.is_undefined() => "undefined".to_owned(),
         None => "a symbol".to_owned(),
     }
+}
+
+/// The name of the class of an object that is of one.
+fn class(value: &JsValue) -> Option<String> {
+    if is_plain(value).ok()? {
+        return None;
+    }
+    let constructor = Reflect::get(value, &"constructor".into()).ok()?;
+    let name = Reflect::get(&constructor, &"name".into()).ok()?.as_string()?;
+    (!name.is_empty()).then(|| beginning(&name, 40))
 }
 
 fn is_promise(value: &JsValue) -> bool {
@@ -109,22 +127,82 @@ pub fn wrong(code: &str, name: &str, expected: &str, value: &JsValue) -> JsValue
     with_value(error, value)
 }
 
+/// Refuses what is not a plain object. `code`, `name` and `expected` as for [`wrong`].
+pub fn plain(code: &str, name: &str, expected: &str, value: &JsValue) -> Result<(), JsValue> {
+    if is_plain(value)? {
+        return Ok(());
+    }
+    let hint = if is_promise(value) { " (await it first)" } else { "" };
+    Err(wrong(code, name, &format!("{expected}{hint}"), value))
+}
+
+/// A whole row of logits.
 pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
     // Asked first: it is a comparison, and the other question copies a string.
-    if let Some(length) = lent(value)? {
+    if let Some(length) = lent(value) {
         return Ok(Row::Lent(length));
     }
     match kind(value).as_deref() {
         Some("Float32Array") => Ok(Row::F32(f32s(value)?)),
         Some("Float64Array") => Ok(Row::F64(f64s(value)?)),
+        Some("Float16Array") => Ok(Row::F32(f16s(value)?)),
         _ if is_promise(value) => Err(wrong(
             "logits_type",
             "logits",
-            "a Float32Array or Float64Array (await them first, then use stepWith)",
+            "a Float32Array, Float64Array or Float16Array (await them first, then use stepWith)",
             value,
         )),
-        _ => Err(wrong("logits_type", "logits", "a Float32Array or Float64Array", value)),
+        _ => Err(wrong("logits_type", "logits", "a Float32Array, Float64Array or Float16Array", value)),
     }
+}
+
+/// A row of logits, or `{ids, logits, vocab}` where only the best are known.
+pub fn given(value: &JsValue) -> Result<Given, JsValue> {
+    let sparse = kind(value).is_none() && is_plain(value)? && has_any(value, &["ids", "logits", "vocab"])?;
+    if !sparse {
+        return logits(value).map(Given::Whole);
+    }
+    let (ids, logits, vocabulary) = sparse_fields(value)?;
+    let row = self::logits(&logits)?.wide();
+    SparseRow::new(&ids, &row, vocabulary).map(Given::Sparse).map_err(refuse)
+}
+
+/// The same for a frame, which holds f32.
+pub fn sparse_f32(value: &JsValue) -> Result<SparseRow<f32>, JsValue> {
+    plain("sparse_type", "row", "an object {ids, logits, vocab}", value)?;
+    let (ids, logits, vocabulary) = sparse_fields(value)?;
+    SparseRow::new(&ids, &f32_logits(&logits)?, vocabulary).map_err(refuse)
+}
+
+/// Whether an object has one of these fields.
+fn has_any(value: &JsValue, names: &[&str]) -> Result<bool, JsValue> {
+    for name in names {
+        if !Reflect::get(value, &(*name).into())?.is_undefined() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The three fields of a sparse row; there are no others.
+fn sparse_fields(value: &JsValue) -> Result<(Vec<u32>, JsValue, u32), JsValue> {
+    let mut fields = [JsValue::UNDEFINED, JsValue::UNDEFINED, JsValue::UNDEFINED];
+    for key in Reflect::own_keys(value)?.iter() {
+        let name = key.as_string();
+        let Some(at) = ["ids", "logits", "vocab"].iter().position(|known| name.as_deref() == Some(known)) else {
+            let name = name.as_deref().unwrap_or("a symbol");
+            let message = format!("a sparse row has no {}; it has ids, logits and vocab", Quoted(&beginning(name, 40)));
+            return Err(with_value(sampler_error("field_unknown", &message), &key));
+        };
+        fields[at] = Reflect::get(value, &key)?;
+    }
+    let [ids, logits, vocabulary] = fields;
+    for (name, field) in [("ids", &ids), ("logits", &logits), ("vocab", &vocabulary)] {
+        if field.is_undefined() {
+            return Err(sampler_error("field_missing", &format!("field {name} is missing from the sparse row")));
+        }
+    }
+    Ok((tokens("ids", &ids)?, logits, vocab(&vocabulary)?))
 }
 
 /// A list of rows.
@@ -143,11 +221,20 @@ pub fn probabilities(name: &str, value: &JsValue) -> Result<Vec<f64>, JsValue> {
     }
 }
 
-/// A token id.
+/// A token id: a number, or a bigint, as 64-bit tensors give it.
 pub fn token(name: &str, value: &JsValue) -> Result<u32, JsValue> {
-    let token = value.as_f64().filter(|id| (0.0..=f64::from(u32::MAX)).contains(id) && id.trunc() == *id);
     let expected = "a token id, an integer from 0 to 4294967295";
-    token.map(|id| id as u32).ok_or_else(|| wrong("token_out_of_range", name, expected, value))
+    let id = integer(value).and_then(|id| u32::try_from(id).ok());
+    id.ok_or_else(|| wrong("token_out_of_range", name, expected, value))
+}
+
+/// How many logits a row has.
+pub fn vocab(value: &JsValue) -> Result<u32, JsValue> {
+    let expected = "the number of logits in a row, an integer from 0 to 4294967295";
+    let length = value.as_f64().filter(|_| !value.is_bigint()).and_then(|_| integer(value));
+    length
+        .and_then(|length| u32::try_from(length).ok())
+        .ok_or_else(|| wrong("token_out_of_range", "vocab", expected, value))
 }
 
 /// How many uniform numbers there are.
@@ -161,7 +248,8 @@ pub fn uniforms_length(value: &JsValue) -> Result<u32, JsValue> {
 pub fn f32_logits(value: &JsValue) -> Result<Vec<f32>, JsValue> {
     match kind(value).as_deref() {
         Some("Float32Array") => f32s(value),
-        _ => Err(wrong("logits_type", "logits of a frame", "a Float32Array", value)),
+        Some("Float16Array") => f16s(value),
+        _ => Err(wrong("logits_type", "logits of a frame", "a Float32Array or Float16Array", value)),
     }
 }
 
@@ -174,15 +262,12 @@ pub fn bytes(name: &str, value: &JsValue) -> Result<Vec<u8>, JsValue> {
 
 /// The uniform number of a token under these settings, which greedy ones do not look at.
 pub fn uniform_for(settings: &Settings, value: &JsValue) -> Result<f64, JsValue> {
-    if settings.is_greedy() { Ok(0.0) } else { uniform(value) }
+    if settings.is_greedy() { Ok(0.0) } else { uniform("u", value) }
 }
 
-pub fn uniform(value: &JsValue) -> Result<f64, JsValue> {
-    value.as_f64().ok_or_else(|| wrong("uniform_out_of_range", "u", "a number at least 0 and below 1", value)).and_then(
-        |u| {
-            if (0.0..1.0).contains(&u) { Ok(u) } else { Err(refuse(SampleError::Uniform(u.into()))) }
-        },
-    )
+pub fn uniform(name: &str, value: &JsValue) -> Result<f64, JsValue> {
+    let u = value.as_f64().filter(|u| (0.0..1.0).contains(u));
+    u.ok_or_else(|| wrong("uniform_out_of_range", name, "a number at least 0 and below 1", value))
 }
 
 /// An unsigned 64-bit integer from a bigint or a safe integer.
@@ -211,10 +296,15 @@ pub fn label(value: &JsValue) -> Result<String, JsValue> {
     whole.ok_or_else(|| wrong("label_type", "label", "a string without lone surrogates", value))
 }
 
-/// A step or a stream.
+/// A step, a stream or an attempt.
 pub fn counter(name: &str, value: &JsValue) -> Result<u64, JsValue> {
+    counter_as(&format!("{name}_out_of_range"), name, value)
+}
+
+/// The same where the code is not made of the name.
+pub fn counter_as(code: &str, name: &str, value: &JsValue) -> Result<u64, JsValue> {
     let expected = "a safe non-negative integer or a bigint below 2^64";
-    integer(value).ok_or_else(|| wrong(&format!("{name}_out_of_range"), name, expected, value))
+    integer(value).ok_or_else(|| wrong(code, name, expected, value))
 }
 
 /// A stream, 0 where none is given.
@@ -231,18 +321,26 @@ pub fn frame_step(value: &JsValue) -> Result<u64, JsValue> {
     Ok(step)
 }
 
+/// Whether a typed array is of integers that may be token ids: what tokenizers and tensors give.
+fn is_of_ids(kind: Option<&str>) -> bool {
+    matches!(kind, Some("Uint32Array" | "Int32Array" | "BigInt64Array" | "BigUint64Array"))
+}
+
 pub fn tokens(name: &str, value: &JsValue) -> Result<Vec<u32>, JsValue> {
-    if kind(value).as_deref() == Some("Uint32Array") {
+    let kind = kind(value);
+    if kind.as_deref() == Some("Uint32Array") {
         return u32s(value);
     }
-    if !is_array(value) {
-        return Err(wrong("tokens_type", name, "a Uint32Array or an array of token ids", value));
+    if !is_of_ids(kind.as_deref()) && !is_array(value) {
+        let expected = "an array of token ids, or a Uint32Array, Int32Array, BigInt64Array or BigUint64Array of them";
+        return Err(wrong("tokens_type", name, expected, value));
     }
     each(value, |at, id| token(&format!("{name}[{at}]"), &id).map_err(|error| with_index(error, u64::from(at))))
 }
 
-/// `{temperature = 1, topK = 0, topP = 1}`; a key that is none of these is refused, so that a misspelt one is not
-/// taken for its default. At temperature 0 the other two are not looked at: these settings are used once and stored nowhere.
+/// `{temperature = 1, topK = 0, topP = 1}`, `top_k` and `top_p` as a state spells them; a key that is none of these is
+/// refused, so that a misspelt one is not taken for its default. At temperature 0 the other two are not looked at: these
+/// settings are used once and stored nowhere.
 pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
     settings_with(value, None)
 }
@@ -254,52 +352,113 @@ pub fn run_settings(value: &JsValue) -> Result<RunSettings, JsValue> {
     Ok(RunSettings { settings, processors })
 }
 
-fn settings_with(value: &JsValue, mut processors: Option<&mut Processors>) -> Result<Settings, JsValue> {
+fn settings_with(value: &JsValue, processors: Option<&mut Processors>) -> Result<Settings, JsValue> {
     if value.is_undefined() {
         return Ok(Settings::default());
     }
-    if !value.is_object() || is_array(value) {
-        return Err(wrong("settings_type", "settings", "an object {temperature, topK, topP}", value));
-    }
-    let keys = Reflect::own_keys(value)?;
-    for key in keys.iter() {
-        let name = key.as_string().unwrap_or_else(|| "a symbol".to_owned());
-        match (name.as_str(), &mut processors) {
-            ("temperature" | "topK" | "topP", _) => {}
-            ("processors", Some(processors)) => {
-                let given = Reflect::get(value, &key)?;
-                if !given.is_undefined() {
-                    **processors = read_processors(objects("processors", &given)?).map_err(refuse)?;
-                }
-            }
-            (_, processors) => {
-                let known = if processors.is_some() {
-                    "temperature, topK, topP and processors"
-                } else {
-                    "temperature, topK and topP"
-                };
-                let message = format!("settings have no {}; they are {known}", Quoted(&name));
-                return Err(with_value(sampler_error("field_unknown", &message), &key));
-            }
-        }
-    }
-    let number = |name: &str, default: f64, code: &str, expected: &str| {
-        let key = JsValue::from(name);
-        let given = if keys.includes(&key, 0) { Reflect::get(value, &key)? } else { JsValue::UNDEFINED };
-        if given.is_undefined() {
-            return Ok(default);
-        }
-        given.as_f64().ok_or_else(|| wrong(code, name, expected, &given))
-    };
-    let temperature = number("temperature", 1.0, "temperature_out_of_range", "a finite number, at least 0")?;
-    let temperature = Temperature::new(temperature).map_err(refuse)?;
+    plain("settings_type", "settings", "an object {temperature, topK, topP}", value)?;
+    let parts = parts("an object of settings", processors.is_some(), value)?;
+    let default = Settings::default();
+    let temperature = match parts.temperature()? {
+        Some(part) => part.check("temperature_out_of_range", "finite and at least 0", Temperature::new),
+        None => Temperature::new(default.temperature()).map_err(refuse),
+    }?;
     if processors.is_none() && temperature.get() == 0.0 {
         return Ok(Settings::greedy());
     }
-    let top_k = number("topK", 0.0, "top_k_out_of_range", "an integer from 0 to 4294967295")?;
-    let top_k = TopK::from_f64(top_k).map_err(refuse)?;
-    let top_p = number("topP", 1.0, "top_p_out_of_range", "a number from 0 to 1")?;
-    Ok(Settings::from_parts(temperature, top_k, TopP::new(top_p).map_err(refuse)?))
+    let top_k = match parts.top_k()? {
+        Some(part) => part.check("top_k_out_of_range", "an integer from 0 to 4294967295", TopK::from_f64)?,
+        None => TopK::new(default.top_k()),
+    };
+    let top_p = match parts.top_p()? {
+        Some(part) => part.check("top_p_out_of_range", "a number from 0 to 1", TopP::new),
+        None => TopP::new(default.top_p()).map_err(refuse),
+    }?;
+    if let Some(processors) = processors
+        && let Some(list) = parts.one_of(&["processors"])?
+    {
+        *processors = read_processors(objects("processors", &list.value)?).map_err(refuse)?;
+    }
+    Ok(Settings::from_parts(temperature, top_k, top_p))
+}
+
+/// A setting under the name it was given.
+pub struct Part {
+    name: &'static str,
+    value: JsValue,
+}
+
+impl Part {
+    /// What `make` makes of the number; what it refuses, or is no number, is refused with this code.
+    pub fn check<T, E>(
+        &self,
+        code: &str,
+        expected: &str,
+        make: impl FnOnce(f64) -> Result<T, E>,
+    ) -> Result<T, JsValue> {
+        let made = self.value.as_f64().and_then(|number| make(number).ok());
+        made.ok_or_else(|| wrong(code, self.name, expected, &self.value))
+    }
+}
+
+/// A plain object of settings whose names are all known. Its values are read when they are asked for.
+pub struct Parts<'a> {
+    of: &'a str,
+    value: &'a JsValue,
+    keys: Vec<String>,
+}
+
+/// Checks the names: temperature, top-k and top-p, and processors where there may be some.
+pub fn parts<'a>(of: &'a str, processors: bool, value: &'a JsValue) -> Result<Parts<'a>, JsValue> {
+    let mut keys = Vec::new();
+    for key in Reflect::own_keys(value)?.iter() {
+        let name = key.as_string().unwrap_or_else(|| "a symbol".to_owned());
+        match name.as_str() {
+            "temperature" | "topK" | "top_k" | "topP" | "top_p" => {}
+            "processors" if processors => {}
+            _ => {
+                let known =
+                    if processors { "temperature, topK, topP and processors" } else { "temperature, topK and topP" };
+                let message = format!("{of} has no {}, only {known}", Quoted(&beginning(&name, 40)));
+                return Err(with_value(sampler_error("field_unknown", &message), &key));
+            }
+        }
+        keys.push(name);
+    }
+    Ok(Parts { of, value, keys })
+}
+
+impl Parts<'_> {
+    pub fn temperature(&self) -> Result<Option<Part>, JsValue> {
+        self.one_of(&["temperature"])
+    }
+
+    /// In either spelling: a state has `top_k`.
+    pub fn top_k(&self) -> Result<Option<Part>, JsValue> {
+        self.one_of(&["topK", "top_k"])
+    }
+
+    /// In either spelling: a state has `top_p`.
+    pub fn top_p(&self) -> Result<Option<Part>, JsValue> {
+        self.one_of(&["topP", "top_p"])
+    }
+
+    /// What is given under one of these names; given under two it would be open which is meant.
+    fn one_of(&self, names: &[&'static str]) -> Result<Option<Part>, JsValue> {
+        let mut found: Option<Part> = None;
+        for &name in names.iter().filter(|name| self.keys.iter().any(|key| key == *name)) {
+            let value = Reflect::get(self.value, &name.into())?;
+            if value.is_undefined() {
+                continue;
+            }
+            if let Some(before) = found {
+                let message = format!("{} has both {} and {name}; give one of them", self.of, before.name);
+                return Err(with_value(sampler_error("field_repeated", &message), &name.into()));
+            }
+            found = Some(Part { name, value });
+        }
+        Ok(found)
+    }
 }
 
 /// The one flag of an object of options; false where it or the object is left out.
@@ -316,11 +475,10 @@ pub fn flag(of: &str, name: &str, options: &JsValue) -> Result<bool, JsValue> {
 const DEPTH: u32 = 7;
 
 /// A plain object, for the strict readers of [`json`]: its own properties, which are numbers, strings, flags, null,
-/// typed arrays of token ids, and lists and objects of the same kind. What is `undefined` counts as left out.
+/// typed arrays of token ids, and lists and plain objects of the same kind. In a list an integer may be a bigint, as token
+/// ids are in 64-bit tensors. What is `undefined` counts as left out.
 pub fn object(name: &str, value: &JsValue) -> Result<json::Object, JsValue> {
-    if !value.is_object() || is_array(value) {
-        return Err(wrong("field_type", name, "an object", value));
-    }
+    plain("field_type", name, "an object", value)?;
     object_at(name, value, DEPTH)
 }
 
@@ -352,16 +510,22 @@ fn field(path: &str, value: &JsValue, depth: u32) -> Result<json::Field, JsValue
     if !value.is_object() {
         return scalar(path, value).map(json::Field::Scalar);
     }
-    if kind(value).as_deref() == Some("Uint32Array") {
+    let kind = kind(value);
+    if kind.as_deref() == Some("Uint32Array") {
         let ids = u32s(value)?.into_iter().map(|id| json::Field::Scalar(Scalar::Integer(id.into())));
         return Ok(json::Field::List(ids.collect()));
     }
     if depth == 0 {
         return Err(wrong("field_type", path, "nothing inside so many others", value));
     }
-    if is_array(value) {
-        return each(value, |at, item| field(&format!("{path}[{at}]"), &item, depth - 1)).map(json::Field::List);
+    if is_of_ids(kind.as_deref()) || is_array(value) {
+        let item = |at: u32, item: JsValue| match integer(&item).filter(|_| item.is_bigint()) {
+            Some(id) => Ok(json::Field::Scalar(Scalar::Integer(id))),
+            None => field(&format!("{path}[{at}]"), &item, depth - 1),
+        };
+        return each(value, item).map(json::Field::List);
     }
+    plain("field_type", path, "what JSON can hold", value)?;
     object_at(path, value, depth).map(json::Field::Object)
 }
 

@@ -40,9 +40,7 @@ fn claim(value: &JsValue) -> Result<Claim, JsValue> {
 }
 
 fn field(object: &JsValue, of: &str, name: &str) -> Result<JsValue, JsValue> {
-    if !object.is_object() {
-        return Err(read::wrong("field_type", of, "an object", object));
-    }
+    read::plain("field_type", of, "an object", object)?;
     let value = Reflect::get(object, &name.into())?;
     if value.is_undefined() {
         return Err(sampler_error("field_missing", &format!("field {name} is missing from the {of}")));

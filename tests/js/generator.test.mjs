@@ -158,10 +158,10 @@ test("states that are refused, and why", () => {
 
 test("arguments of a new run", () => {
   for (const bad of [5, "x", {}, [], true, 1n]) refused("model_type", () => new Generator(bad, [], "1"));
-  for (const bad of [null, undefined, 5, "12", {}, Float32Array.of(1), Int32Array.of(1), new Set([1])]) {
+  for (const bad of [null, undefined, 5, "12", {}, Float32Array.of(1), Uint8Array.of(1), new Set([1])]) {
     refused("tokens_type", () => new Generator(model, bad, "1"));
   }
-  for (const bad of [-1, 1.5, 2 ** 32, "1", NaN, null, undefined, 1n]) {
+  for (const bad of [-1, 1.5, 2 ** 32, "1", NaN, null, undefined, -1n, 2n ** 32n, 2n ** 64n]) {
     assert.equal(refused("token_out_of_range", () => new Generator(model, [0, bad], "1")).index, 1);
   }
   refused("temperature_out_of_range", () => new Generator(model, [], "1", { temperature: -1 }));
@@ -314,47 +314,32 @@ test("a model that calls back in gets a clear error", () => {
   frame.free();
 });
 
-test("a model that frees its generator harms nobody else", () => {
+test("a model that frees its generator is refused, and nothing has moved", () => {
   let run;
-  const outcome = [];
   run = new Generator(
     (tokens) => {
-      try {
-        run.free();
-        outcome.push("freed");
-      } catch (error) {
-        assert.ok(error instanceof Error);
-        outcome.push("refused");
-      }
+      run.free();
       return row(tokens);
     },
     [1, 2, 3],
     "42",
     settings,
   );
-  try {
-    run.step();
-  } catch (error) {
-    assert.ok(error instanceof Error);
-  }
-  assert.equal(outcome.length, 1);
+  unchanged(run, () => refused("generator_busy", () => run.step()));
+  run.free();
   const whole = straight(15);
   assert.equal(whole.position, 15);
   whole.free();
 });
 
-test("free: twice does no harm, use afterwards is an Error, Symbol.dispose is the same", () => {
+test("free: twice does no harm, use afterwards is refused, Symbol.dispose is the same", () => {
   for (const end of ["free", Symbol.dispose]) {
     const run = straight(2);
     run[end]();
-    assert.throws(() => run.step(), Error);
-    assert.throws(() => run.state(), Error);
-    assert.throws(() => run.tokens, Error);
-    try {
-      run[end]();
-    } catch (error) {
-      assert.ok(error instanceof Error);
-    }
+    refused("freed", () => run.step());
+    refused("freed", () => run.state());
+    refused("freed", () => run.tokens);
+    run[end]();
   }
   const whole = straight(15);
   assert.equal(whole.position, 15);

@@ -1,7 +1,7 @@
 // Arguments made to break things: each is an Error, and the package works as before.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { distribution, Frame, Generator, sampleBatch, sampleToken, speculativeStep, stepBatch, uniform, verify } from "@quillmate/sampler";
+import { distribution, Frame, Generator, mosaicDecision, sampleBatch, sampleToken, speculativeStep, stepBatch, uniform, verify } from "@quillmate/sampler";
 import { model, row, straight } from "./support.mjs";
 
 const state = (() => {
@@ -75,6 +75,18 @@ test("getters and proxies that throw", () => {
       () => verify({ start: state, frames: bad }, { tokens: [1], state }),
       () => verify({ start: state, frames: [] }, bad),
       () => run.stepWith(bad),
+      () => run.stepWith({ ids: bad, logits: row([]), vocab: 64 }),
+      () => run.stepWith({ ids: [1], logits: bad, vocab: 64 }),
+      () => run.stepWith({ ids: [1], logits: Float32Array.of(1), vocab: bad }),
+      () => run.decision(bad),
+      () => run.trace(row([]), bad),
+      () => Frame.fromSparse(0, bad),
+      () => Frame.fromSparse(0, { ids: bad, logits: bad, vocab: 4 }),
+      () => mosaicDecision(row([]), bad, "1", 0),
+      () => sampleToken(row([]), { topK: bad }, 0),
+      () => sampleToken(row([]), { temperature: 1, top_p: bad }, 0),
+      () => new Generator(model, [], "1", { processors: [bad] }),
+      () => new Generator(model, [], "1", { processors: bad }),
       () => run.stepWithDrafts(bad, [1]),
       () => run.stepWithDrafts([row([]), row([])], bad),
       () => run.stepSpeculative([row([]), row([])], bad),
@@ -99,6 +111,36 @@ test("getters and proxies that throw", () => {
   assert.equal(JSON.stringify(run.state()), before);
   run.step();
   run.free();
+});
+
+test("an argument that steps or frees the run while it is read", () => {
+  for (const act of [(run) => run.step(), (run) => run.free(), (run) => run.stepWith(row([]))]) {
+    for (const call of [(run, bad) => run.stepWith(bad), (run, bad) => run.decision(bad), (run, bad) => run.trace(bad)]) {
+      const run = straight(1);
+      const logits = { ids: [3], get logits() { act(run); return Float32Array.of(1); }, vocab: 64 };
+      survives(() => call(run, logits));
+      survives(() => run.step());
+      run.free();
+    }
+  }
+});
+
+test("a prototype that lies, or cannot be asked", () => {
+  const revoked = Proxy.revocable({}, {});
+  revoked.revoke();
+  for (const bad of [revoked.proxy, new Proxy({}, { getPrototypeOf: () => Promise.prototype }), new Proxy(Promise.resolve(), {})]) {
+    fails(() => sampleToken(row([]), bad, 0));
+    fails(() => Generator.fromState(model, bad));
+    fails(() => verify(bad, { tokens: [1], state }));
+  }
+  // The name of a class is shown in the message, and may be anything.
+  for (const name of [5, "x".repeat(1e6), Symbol("x"), { toString: 1 }]) {
+    class Settings {}
+    Object.defineProperty(Settings, "name", { value: name });
+    const error = survives(() => sampleToken(row([]), new Settings(), 0));
+    assert.equal(error.code, "settings_type");
+    assert.ok(error.message.length < 200);
+  }
 });
 
 test("a state without end, and one too deep", () => {

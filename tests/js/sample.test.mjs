@@ -42,7 +42,7 @@ test("settings of a wrong type or name are refused, never ignored", () => {
       assert.equal(refused(code, () => sampleToken(row, { [name]: value }, 0)).value, value);
     }
   }
-  for (const name of ["top_k", "topk", "temp", "seed"]) {
+  for (const name of ["top_K", "topk", "top-k", "temp", "seed"]) {
     refused("field_unknown", () => sampleToken(row, { [name]: 1 }, 0));
   }
   for (const settings of [null, 1, "x", true, [], 1n, Symbol("s")]) {

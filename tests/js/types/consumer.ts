@@ -13,6 +13,7 @@ import init, {
   mosaicStep,
   randomSeed,
   release,
+  SamplerError,
   sampleBatch,
   sampleToken,
   speculativeStep,
@@ -28,9 +29,9 @@ import init, {
   type Processor,
   type RunRecord,
   type RunSettings,
-  type SamplerError,
   type Seed,
   type Settings,
+  type SparseRow,
   type TokenIds,
   type Trace,
   type Verdict,
@@ -103,6 +104,19 @@ const topK: number = state.settings.top_k;
 Generator.fromState(model, state).step();
 const record: RunRecord = { start: state, frames: [new Uint8Array(4)] };
 const claim: Claim = { tokens: run.tokens, state };
+sampleToken(logits, state.settings.processors ? {} : { temperature: 1, top_k: topK, top_p: 1 }, 0.5);
+new Generator(null, [1n, 2], 1, state.settings).toJSON().step.toFixed();
+new Generator(null, BigInt64Array.of(1n), 1, run.settings);
+const sparse: SparseRow<Float32Array> = { ids: [3, 1], logits: Float32Array.of(2, 1), vocab: 50_000 };
+sampleToken(sparse, { topK: 1 }, 0.5).toFixed();
+distribution(sparse, { topK: 1 }).ids.length;
+run.stepWith({ ids: BigInt64Array.of(3n), logits: new Float64Array(1), vocab: 50_000 });
+new Generator(() => sparse, [], 1, { topK: 1 }).decision(sparse);
+Frame.fromSparse(0, sparse).toJSON().length;
+// @ts-expect-error frames hold f32
+Frame.fromSparse(0, { ids: [3], logits: new Float64Array(1), vocab: 9 });
+// @ts-expect-error what is unknown needs a size
+sampleToken({ ids: [3], logits }, { topK: 1 }, 0.5);
 const verdict: Verdict = verify(record, claim);
 switch (verdict.verdict) {
   case "match":
@@ -122,8 +136,7 @@ switch (verdict.verdict) {
 try {
   run.step();
 } catch (error) {
-  const { code, index, value } = error as SamplerError;
-  console.log(code, index, value);
+  if (error instanceof SamplerError) console.log(error.code, error.index, error.value);
 }
 {
   using scoped = new Generator(model, [], "1");
@@ -135,7 +148,9 @@ sampleToken([0, 1, 2], {}, 0);
 // @ts-expect-error u is not optional
 sampleToken(logits, {});
 // @ts-expect-error a misspelt setting
-sampleToken(logits, { top_k: 3 }, 0);
+sampleToken(logits, { topk: 3 }, 0);
+// @ts-expect-error settings that were not awaited
+sampleToken(logits, Promise.resolve({ topK: 3 }), 0);
 // @ts-expect-error a setting is a number
 sampleToken(logits, { topK: "3" }, 0);
 // @ts-expect-error no seed

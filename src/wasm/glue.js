@@ -1,0 +1,66 @@
+// Set by scripts/pkg/glue.mjs before what wasm-bindgen generates: errors with a code where wasm-bindgen throws bare ones or
+// goes on in silence. All of these come up in JavaScript, before the wasm is reached, so they cannot be refused in Rust.
+
+/** What every refusal throws, here and in the wasm. */
+export class SamplerError extends Error {
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+Object.defineProperty(SamplerError.prototype, "name", { value: "SamplerError", writable: true, configurable: true });
+
+/** Stands for the wasm until it is loaded. */
+const notInitialized = new Proxy(
+  {},
+  {
+    get() {
+      throw new SamplerError("not_initialized", "the wasm is not loaded yet; call init() and await it first");
+    },
+  },
+);
+
+// The pointer of an object is kept in a handle under a symbol, not in a property of its own: what copies properties
+// (JSON.stringify, structuredClone) must not take it along, and it is found through a Proxy of the object too.
+const HANDLE = Symbol("handle");
+const copies = {
+  Frame: "a Frame cannot be cloned, posted or copied, because its memory is the wasm's; send encode() and read it with Frame.decode",
+  Generator:
+    "a Generator cannot be cloned, posted or copied, because its memory is the wasm's; send state() and go on with Generator.fromState",
+};
+
+function adopt(object, ptr, name, registry) {
+  // Sealed: libraries that wrap objects in proxies leave such ones as they are.
+  const handle = Object.seal({ ptr, name });
+  Object.defineProperty(object, HANDLE, { value: handle });
+  // structuredClone and postMessage read every enumerable property, and what one throws reaches their caller.
+  Object.defineProperty(object, "_wasm", {
+    get() {
+      throw new SamplerError("not_cloneable", copies[name]);
+    },
+    enumerable: true,
+  });
+  registry.register(object, ptr, handle);
+}
+
+function handleOf(object, name) {
+  const handle = Object(object)[HANDLE];
+  if (handle === undefined || handle.name !== name) {
+    throw new SamplerError("receiver_type", `this method must be called on a ${name}`);
+  }
+  return handle;
+}
+
+function pointerOf(object, name) {
+  const { ptr } = handleOf(object, name);
+  if (ptr === 0) throw new SamplerError("freed", `this ${name} was freed`);
+  return ptr;
+}
+
+function disown(object, name, registry) {
+  const ptr = pointerOf(object, name);
+  const handle = handleOf(object, name);
+  handle.ptr = 0;
+  registry.unregister(handle);
+  return ptr;
+}
