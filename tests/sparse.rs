@@ -45,8 +45,8 @@ fn sparse(row: &[f32], ids: &[u32]) -> SparseRow<f32> {
 /// Every row of which these may be the best: the unknown banned, as high as they can be, the true ones, and mixtures.
 fn completions(row: &[f32], ids: &[u32]) -> Vec<Vec<f32>> {
     let known = |id: usize| ids.contains(&(id as u32));
-    let lowest = ids.iter().map(|id| row[*id as usize]).filter(|logit| *logit != BANNED).fold(f32::INFINITY, f32::min);
-    let lowest = if lowest == f32::INFINITY { 5.0 } else { lowest };
+    let finite = ids.iter().map(|id| row[*id as usize]).filter(|logit| *logit != BANNED);
+    let lowest = finite.reduce(|lowest, logit| if logit < lowest { logit } else { lowest }).unwrap_or(5.0);
     let with = |unknown: &dyn Fn(usize) -> f32| -> Vec<f32> {
         row.iter().enumerate().map(|(id, logit)| if known(id) { *logit } else { unknown(id) }).collect()
     };

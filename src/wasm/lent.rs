@@ -9,10 +9,9 @@ use std::cell::RefCell;
 use js_sys::{Float32Array, Object, Reflect, WeakSet};
 use wasm_bindgen::prelude::*;
 
-use super::error::{refuse, sampler_error, with_value};
+use super::error::{sampler_error, with_value};
 use super::foreign::MAX_LENGTH;
 use super::read;
-use crate::core::error::LogitsError;
 
 struct Lent {
     row: &'static mut [f32],
@@ -30,12 +29,10 @@ thread_local! {
 #[wasm_bindgen(js_name = logitsBuffer, skip_typescript)]
 pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
     let length = read::vocab(vocab)?;
-    if length == 0 {
-        return Err(refuse(LogitsError::Empty));
-    }
-    if length > MAX_LENGTH {
-        let message = format!("vocab must be at most {MAX_LENGTH}, but is {length}");
-        return Err(with_value(sampler_error("logits_too_long", &message), &length.into()));
+    if !(1..=MAX_LENGTH).contains(&length) {
+        let code = if length == 0 { "logits_empty" } else { "logits_too_long" };
+        let message = format!("vocab must be from 1 to {MAX_LENGTH}, but is {length}");
+        return Err(with_value(sampler_error(code, &message), &length.into()));
     }
     let length = length as usize;
     LENT.with_borrow_mut(|lent| {

@@ -138,33 +138,39 @@ pub fn plain(code: &str, name: &str, expected: &str, value: &JsValue) -> Result<
 
 /// A whole row of logits.
 pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
-    // Asked first: it is a comparison, and the other question copies a string.
-    if let Some(length) = lent(value) {
-        return Ok(Row::Lent(length));
-    }
-    match kind(value).as_deref() {
-        Some("Float32Array") => Ok(Row::F32(f32s(value)?)),
-        Some("Float64Array") => Ok(Row::F64(f64s(value)?)),
-        Some("Float16Array") => Ok(Row::F32(f16s(value)?)),
-        _ if is_promise(value) => Err(wrong(
-            "logits_type",
-            "logits",
-            "a Float32Array, Float64Array or Float16Array (await them first, then use stepWith)",
-            value,
-        )),
-        _ => Err(wrong("logits_type", "logits", "a Float32Array, Float64Array or Float16Array", value)),
-    }
+    whole(value)?.ok_or_else(|| no_logits(value))
 }
 
 /// A row of logits, or `{ids, logits, vocab}` where only the best are known.
 pub fn given(value: &JsValue) -> Result<Given, JsValue> {
-    let sparse = kind(value).is_none() && is_plain(value)? && has_any(value, &["ids", "logits", "vocab"])?;
-    if !sparse {
-        return logits(value).map(Given::Whole);
+    if let Some(row) = whole(value)? {
+        return Ok(Given::Whole(row));
+    }
+    if !is_plain(value)? || !has_any(value, &["ids", "logits", "vocab"])? {
+        return Err(no_logits(value));
     }
     let (ids, logits, vocabulary) = sparse_fields(value)?;
     let row = self::logits(&logits)?.wide();
     SparseRow::new(&ids, &row, vocabulary).map(Given::Sparse).map_err(refuse)
+}
+
+/// A row that is a typed array.
+fn whole(value: &JsValue) -> Result<Option<Row>, JsValue> {
+    // Asked first: it is a comparison, and the other question copies a string.
+    if let Some(length) = lent(value) {
+        return Ok(Some(Row::Lent(length)));
+    }
+    Ok(Some(match kind(value).as_deref() {
+        Some("Float32Array") => Row::F32(f32s(value)?),
+        Some("Float64Array") => Row::F64(f64s(value)?),
+        Some("Float16Array") => Row::F32(f16s(value)?),
+        _ => return Ok(None),
+    }))
+}
+
+fn no_logits(value: &JsValue) -> JsValue {
+    let hint = if is_promise(value) { " (await them first, then use stepWith)" } else { "" };
+    wrong("logits_type", "logits", &format!("a Float32Array, Float64Array or Float16Array{hint}"), value)
 }
 
 /// The same for a frame, which holds f32.

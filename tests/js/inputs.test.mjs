@@ -114,7 +114,8 @@ test("a message names what was written", () => {
   named("token_out_of_range", "vocab", () => logitsBuffer(-1));
   assert.doesNotMatch(refused("token_out_of_range", () => logitsBuffer(-1)).message, /token id/);
   const large = refused("logits_too_long", () => logitsBuffer(5e8));
-  assert.deepEqual([large.message, large.value], ["vocab must be at most 67108864, but is 500000000", 5e8]);
+  assert.match(refused("logits_empty", () => logitsBuffer(0)).message, /^vocab must be from 1/);
+  assert.deepEqual([large.message, large.value], ["vocab must be from 1 to 67108864, but is 500000000", 5e8]);
   assert.doesNotMatch(refused("top_k_above_vocabulary", () => mosaicDecision(logits, { temperature: 1, topK: 65, topP: 1 }, "1", 0)).message, /top_k/);
 });
 
