@@ -91,6 +91,9 @@ test("settings in the spelling of a state", () => {
       refused("field_repeated", () => new Generator(model, [], "1", both));
       refused("field_repeated", () => mosaicDecision(row([]), both, "1", 0));
     }
+    // A row at temperature 0 looks at neither, however it is spelled; a run stores its settings and does.
+    assert.equal(sampleToken(row([]), { temperature: 0, [a]: -1, [b]: "x" }), sampleToken(row([]), { temperature: 0 }));
+    refused("field_repeated", () => new Generator(model, [], "1", { temperature: 0, [a]: 1, [b]: 1 }));
     // Left out is left out.
     sampleToken(row([]), { [a]: undefined, [b]: 1 }, 0);
   }

@@ -81,6 +81,8 @@ test("what could look at the unknown is refused, and costs nothing", () => {
   const processed = run({ topK: 3, processors: [{ name: "min_p", version: 1, p: 0.1 }] });
   refused("frame_insufficient", () => processed.stepWith(known));
   assert.match(refused("frame_insufficient", () => sampleToken(known, { topK: 9 }, 0)).message, /only the 8 best logits.*the 9 best are needed/);
+  // Greedy needs the best one only, and no uniform number.
+  assert.equal(sampleToken(known, { temperature: 0, topK: 9 }), sampleToken(row([]), { temperature: 0 }));
   // What counts or ranks all tokens.
   const greedy = run({ temperature: 0 });
   refused("frame_insufficient", () => greedy.decision(known));
