@@ -1,43 +1,98 @@
 // finish FOLDER: from what wasm-pack left in FOLDER to what is published. Each step is here because wasm-pack does otherwise.
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { commonjs } from "./commonjs.mjs";
+import { embed } from "./embed.mjs";
 
 const folder = process.argv[2];
 const root = join(import.meta.dirname, "../..");
+const entries = join(root, "src/wasm/entries");
 const inFolder = (name) => join(folder, name);
-const json = (name) => JSON.parse(readFileSync(inFolder(name), "utf8"));
+const read = (path) => readFileSync(path, "utf8");
+const write = (name, text) => writeFileSync(inFolder(name), text);
 
 // `.gitignore` holds `*`, and `npm pack` obeys it: the package would ship without its wasm.
 // `sampler_bg.wasm.d.ts` types the raw exports of the wasm, which nobody should call. The README is the crate's.
 for (const name of [".gitignore", "sampler_bg.wasm.d.ts", "README.md"]) rmSync(inFolder(name), { force: true });
 
-// Rewritten whole: the name (wasm-pack knows the crate's only), the entry for Node, what may be dropped when unused.
-const { version, description } = json("package.json");
+// The script must not name the wasm by its address: tools that move the script lose it, and webpack writes the address it
+// has on the build machine into its output. Cargo.toml tells wasm-bindgen to leave it out.
+if (read(inFolder("sampler.js")).includes("import.meta")) throw new Error("sampler.js looks for its wasm by itself");
+
+// The entries, the wasm as a script, and the CommonJS form of what CommonJS can reach.
+const modules = ["edge-light", "index", "node", "options", "slim", "workerd"];
+for (const name of modules) copyFileSync(join(entries, `${name}.js`), inFolder(`${name}.js`));
+write("embedded.js", await embed(join(entries, "embedded.js"), readFileSync(inFolder("sampler_bg.wasm"))));
+const required = ["embedded", "index", "node", "options", "sampler", "slim"];
+for (const name of required) {
+  write(`${name}.cjs`, await commonjs(inFolder(`${name}.js`), name === "sampler" ? join(entries, "utf8.js") : undefined));
+}
+
+// The types: wasm-bindgen's of the loading and of the raw exports make way for the entries' own. For CommonJS each file is
+// there again, because what a `.d.ts` of a package of modules says is of modules.
+const generated = read(inFolder("sampler.d.ts"));
+const end = generated.indexOf("export type InitInput");
+if (end < 0) throw new Error("sampler.d.ts has another form than expected");
+write("sampler.d.ts", generated.slice(0, end).trimEnd() + "\n" + read(join(entries, "init.d.ts")));
+for (const name of ["index", "slim"]) copyFileSync(join(entries, `${name}.d.ts`), inFolder(`${name}.d.ts`));
+for (const name of ["index", "sampler", "slim"]) {
+  write(`${name}.d.cts`, read(inFolder(`${name}.d.ts`)).replaceAll('"./sampler.js"', '"./sampler.cjs"'));
+}
+for (const format of ["ts", "cts"]) copyFileSync(join(entries, "sampler_bg.wasm.d.ts"), inFolder(`sampler_bg.wasm.d.${format}`));
+
+// Rewritten whole: the name (wasm-pack knows the crate's only), the entries, what may be dropped when unused.
+const { version, description } = JSON.parse(read(inFolder("package.json")));
+const module = (name, types = "index") => ({ types: `./${types}.d.ts`, default: `./${name}.js` });
+const script = (name, types = "index") => ({ types: `./${types}.d.cts`, default: `./${name}.cjs` });
 const manifest = {
   name: "@quillmate/sampler",
   version,
   description,
   type: "module",
+  // The first that a tool knows counts.
   exports: {
-    ".": { types: "./sampler.d.ts", node: "./node.js", default: "./sampler.js" },
-    "./sampler_bg.wasm": "./sampler_bg.wasm",
+    ".": {
+      workerd: module("workerd"),
+      "edge-light": module("edge-light"),
+      // `module-sync` is what `require` takes from Node 20.19 on: one instance, however it is imported.
+      node: { "module-sync": module("node"), import: module("node"), require: script("node") },
+      // `module` is the same for the `require` of bundlers.
+      module: module("index"),
+      import: module("index"),
+      require: script("index"),
+    },
+    "./slim": {
+      node: { "module-sync": module("slim", "slim"), import: module("slim", "slim"), require: script("slim", "slim") },
+      module: module("slim", "slim"),
+      import: module("slim", "slim"),
+      require: script("slim", "slim"),
+    },
+    "./sampler_bg.wasm": {
+      types: { import: "./sampler_bg.wasm.d.ts", require: "./sampler_bg.wasm.d.cts" },
+      default: "./sampler_bg.wasm",
+    },
     "./package.json": "./package.json",
   },
-  // For tools that do not read `exports`.
-  main: "./sampler.js",
-  types: "./sampler.d.ts",
-  files: ["node.js", "sampler.js", "sampler.d.ts", "sampler_bg.wasm"],
-  // Importing node.js loads the wasm; sampler.js only defines.
-  sideEffects: ["./node.js"],
+  // For tools that do not read `exports`: Parcel reads `module`.
+  main: "./index.cjs",
+  module: "./index.js",
+  types: "./index.d.ts",
+  // From 18 on: below 17.2 no externref. The same holds of browsers, which the README names.
+  engines: { node: ">=18" },
+  files: [
+    ...[...modules, "embedded", "sampler"].map((name) => `${name}.js`),
+    ...required.map((name) => `${name}.cjs`),
+    ...["index", "sampler", "slim"].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]),
+    "sampler_bg.wasm",
+    "sampler_bg.wasm.d.cts",
+    "sampler_bg.wasm.d.ts",
+  ].sort(),
+  // To import these loads the wasm; the others only define.
+  sideEffects: ["./edge-light.js", "./node.cjs", "./node.js", "./workerd.js"],
 };
-writeFileSync(inFolder("package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-
-copyFileSync(join(root, "src/wasm/node.js"), inFolder("node.js"));
+write("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
 copyFileSync(join(root, "scripts/pkg/README.md"), inFolder("README.md"));
-
-// `[Symbol.dispose]` is not in the library of ES2022, and a consumer who checks libraries would be stopped by it.
-const types = readFileSync(inFolder("sampler.d.ts"), "utf8");
-writeFileSync(inFolder("sampler.d.ts"), `/// <reference lib="esnext.disposable" />\n${types}`);
 
 const expected = [...manifest.files, "README.md", "package.json"].sort();
 const found = readdirSync(folder).sort();
@@ -49,7 +104,7 @@ if (JSON.stringify(found) !== JSON.stringify(expected)) {
 const { HOME, CARGO_HOME } = process.env;
 for (const name of found) {
   const bytes = readFileSync(inFolder(name), "latin1");
-  for (const path of [root, CARGO_HOME, HOME]) {
+  for (const path of [root, CARGO_HOME, HOME, tmpdir()]) {
     if (path && path.length > 1 && bytes.includes(`${path}/`)) throw new Error(`${name} holds the path ${path}`);
   }
 }

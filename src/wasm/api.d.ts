@@ -152,7 +152,7 @@ export class SamplerError extends Error {
  *
  * @param vocab how many logits, from 1
  */
-export function logitsBuffer(vocab: number): Float32Array;
+export function logitsBuffer(vocab: number): Own<Float32Array>;
 
 /**
  * Chooses one token from one row of logits. At temperature 0 `topK`, `topP` and `u` are not looked at, whatever they hold.
@@ -175,8 +175,8 @@ export function exp(x: number): number;
 
 /** What a token is drawn from: ids ascending, with the probability of each. */
 export interface Distribution {
-  ids: Uint32Array;
-  probabilities: Float64Array;
+  ids: Own<Uint32Array>;
+  probabilities: Own<Float64Array>;
 }
 
 /**
@@ -379,9 +379,9 @@ export class Generator {
   /** The same: what `JSON.stringify` writes. */
   toJSON(): GeneratorState;
   /** Tokens emitted so far (a copy). */
-  readonly tokens: Uint32Array;
+  readonly tokens: Own<Uint32Array>;
   /** The prompt (a copy). */
-  readonly prompt: Uint32Array;
+  readonly prompt: Own<Uint32Array>;
   /** The step the next token will have: the number of tokens emitted so far. */
   readonly position: number;
   /** The seed, in decimal. */
@@ -409,7 +409,7 @@ export class Frame {
   static fromSparse(step: number | bigint, row: SparseRow<Float32Array | HalfLogits>): Frame;
   /** Reads a frame; one that is damaged, cut short or has bytes to spare is refused. */
   static decode(bytes: Uint8Array): Frame;
-  encode(): Uint8Array;
+  encode(): Own<Uint8Array>;
   /** What `JSON.stringify` writes: the bytes of `encode()` in base64, as a `RecordFile` has them. */
   toJSON(): string;
   readonly step: number;
@@ -425,7 +425,7 @@ export class Frame {
    * The row as `stepWithFrame` sees it: for a sparse frame, -Infinity where no logit was sent. Refused where the frame
    * does not suffice. Do not make a new frame of it: a logit that was not sent cannot be told from a banned one there.
    */
-  logits(settings: RunSettings): Float32Array;
+  logits(settings: RunSettings): Own<Float32Array>;
   /** Gives the memory back; any other call is refused from then on (`freed`), another `free()` does nothing. */
   free(): void;
   [Symbol.dispose](): void;

@@ -1,128 +1,84 @@
-// The packed tarball, installed as a user installs it: in Node, in a Vite page and in a webpack page, both in Chromium.
+// The packed tarball in the hands of its users. Each consumer runs the vectors and is held against them.
+// CONSUMERS=all runs the whole table, and writes docs/consumers.md.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { extname, join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
-import { build } from "vite";
-import webpack from "webpack";
+import { bin, check, closeChromium, output, pack, pkg, project, unpack, version } from "./support.mjs";
+import { table } from "./table.mjs";
 
-const here = fileURLToPath(new URL(".", import.meta.url));
-const pkg = fileURLToPath(new URL("../../../pkg", import.meta.url));
-const temp = mkdtempSync(join(tmpdir(), "consumers-"));
-const { sample } = JSON.parse(readFileSync(new URL("../../vectors/contract.json", import.meta.url), "utf8"));
-// Finite only: these travel as JSON.
-const cases = sample
-  .filter(({ logits }) => logits.every(Number.isFinite))
-  .map(({ logits, temperature, top_k, top_p, draws }) => ({ logits, settings: { temperature, topK: top_k, topP: top_p }, draws }));
-
-let tarball;
+const all = process.env.CONSUMERS === "all";
+const results = [];
 let files;
 before(() => {
-  const [packed] = JSON.parse(execFileSync("npm", ["pack", "--json", "--pack-destination", temp], { cwd: pkg, encoding: "utf8" }));
-  tarball = join(temp, packed.filename);
-  files = packed.files.map(({ path }) => path).sort();
+  files = pack();
 });
-after(() => rmSync(temp, { recursive: true, force: true }));
-
-/** A copy of a consumer with the tarball installed in it. */
-function install(name) {
-  const folder = join(temp, name);
-  cpSync(join(here, name), folder, { recursive: true });
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
-  execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", tarball], { cwd: folder, stdio: "pipe" });
-  return folder;
-}
+after(async () => {
+  await closeChromium();
+  unpack();
+});
 
 test("the tarball holds what it should, the wasm too", () => {
-  assert.deepEqual(files, ["README.md", "node.js", "package.json", "sampler.d.ts", "sampler.js", "sampler_bg.wasm"]);
+  const both = ["embedded", "index", "node", "options", "sampler", "slim"];
+  const scripts = [...both, "edge-light", "workerd"].map((name) => `${name}.js`);
+  const types = ["index", "sampler", "sampler_bg.wasm", "slim"].flatMap((name) => [`${name}.d.cts`, `${name}.d.ts`]);
+  const expected = ["README.md", "package.json", "sampler_bg.wasm", ...scripts, ...both.map((name) => `${name}.cjs`), ...types];
+  assert.deepEqual(files, expected.sort());
 });
 
-test("Node", () => {
-  const folder = install("node");
-  const { logits, settings, draws } = cases[0];
-  const [u, token] = draws[0];
-  const out = execFileSync(process.execPath, ["main.mjs", JSON.stringify({ logits, settings, u })], { cwd: folder, encoding: "utf8" });
-  assert.deepEqual(JSON.parse(out), { first: token, second: token });
+test("publint finds nothing", async () => {
+  const said = await output(bin("publint"), [pkg, "--strict"]);
+  assert.match(said, /All good!/);
 });
 
-test("strict TypeScript, resolved as Node does and as bundlers do", () => {
-  const folder = install("node");
-  cpSync(join(here, "../types"), folder, { recursive: true });
-  const tsc = join(here, "../node_modules/.bin/tsc");
-  for (const resolution of [["--module", "nodenext"], ["--module", "esnext", "--moduleResolution", "bundler"]]) {
+test("Are The Types Wrong? They are right, for every way to resolve them", async () => {
+  const { problems, analysis } = JSON.parse(await output(bin("attw"), ["--pack", pkg, "--format", "json"]));
+  assert.deepEqual(problems ?? {}, {});
+  assert.deepEqual(Object.keys(analysis.entrypoints).sort(), [".", "./package.json", "./sampler_bg.wasm", "./slim"]);
+});
+
+// Both ways to resolve, and with the libraries there may be. The older compilers take seconds for each, so not all take all.
+const nodenext = { module: "nodenext" };
+const bundler = { module: "esnext", moduleResolution: "bundler" };
+const projects = [
+  { files: ["consumer.ts", "entries.ts", "required.cts"], options: { lib: ["ES2022"], ...nodenext }, only: ["typescript50", "typescript"] },
+  { files: ["consumer.ts", "entries.ts", "dom.ts"], options: { lib: ["ES2022", "DOM"], types: ["node"], ...bundler } },
+  { files: ["entries.ts", "dom.ts", "using.ts"], options: { lib: ["ESNext", "DOM"], ...nodenext }, only: ["typescript"] },
+];
+for (const compiler of ["typescript50", "typescript59", "typescript"]) {
+  const release = version(compiler);
+  test(`the types compile in the strictest mode, TypeScript ${release}`, async () => {
+    const folder = project(`types ${compiler}`, { from: "../../types" });
+    const { compilerOptions } = JSON.parse(readFileSync(join(folder, "tsconfig.json"), "utf8"));
+    const tsc = join(import.meta.dirname, "node_modules", compiler, "bin/tsc");
+    const runs = projects
+      .filter(({ only }) => only?.includes(compiler) ?? true)
+      .map(({ files, options }, at) => {
+        const name = `tsconfig.${at}.json`;
+        writeFileSync(join(folder, name), JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, files }));
+        return output(process.execPath, [tsc, "-p", name], { cwd: folder });
+      });
+    assert.ok(runs.length > 0);
+    await Promise.all(runs);
+  });
+}
+
+for (const consumer of table.filter(({ quick }) => quick || all)) {
+  test(`${consumer.name} (${consumer.tool})`, { timeout: 300_000 }, async (t) => {
+    const found = consumer.tool === "Node" ? process.versions.node : version(consumer.tool);
+    const note = (result) => results.push({ ...consumer, found, result });
+    if (found === null) {
+      const reason = `${consumer.tool} is not installed here`;
+      note(`not run: ${reason}`);
+      t.skip(reason);
+      return;
+    }
     try {
-      execFileSync(tsc, ["-p", ".", ...resolution], { cwd: folder, encoding: "utf8" });
+      check(await consumer.run());
     } catch (error) {
-      assert.fail(`${resolution.join(" ")}\n${error.stdout}`);
+      note("**failed**");
+      throw error;
     }
-  }
-});
-
-const types = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
-/** Serves a folder, opens its page in Chromium and runs every case there. */
-async function inChromium(folder) {
-  const server = createServer((request, response) => {
-    const path = new URL(request.url, "http://localhost").pathname.replace(/\/$/, "/index.html");
-    try {
-      const bytes = readFileSync(join(folder, path));
-      response.writeHead(200, { "content-type": types[extname(path)] ?? "application/octet-stream" }).end(bytes);
-    } catch {
-      response.writeHead(404).end();
-    }
+    note("passed");
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
-  try {
-    const page = await browser.newPage();
-    const errors = [];
-    page.on("pageerror", (error) => errors.push(error.message));
-    await page.goto(`http://127.0.0.1:${server.address().port}/`);
-    await page.waitForFunction(() => window.sample, undefined, { timeout: 20_000 }).catch((error) => assert.fail(`${error}\n${errors.join("\n")}`));
-    const tokens = await page.evaluate((all) => all.map(({ logits, settings, draws }) => draws.map(([u]) => window.sample(logits, settings, u))), cases);
-    assert.ok(tokens.length > 100);
-    for (const [i, { draws }] of cases.entries()) {
-      assert.deepEqual(tokens[i], draws.map(([, token]) => token), `case ${i}`);
-    }
-    assert.deepEqual(errors, []);
-  } finally {
-    await browser.close();
-    server.close();
-  }
 }
-
-/** Exactly one wasm, and it is the package's. */
-function oneWasm(folder) {
-  const emitted = readdirSync(folder, { recursive: true }).filter((path) => path.endsWith(".wasm"));
-  assert.equal(emitted.length, 1, `emitted: ${emitted.join(", ")}`);
-  assert.deepEqual(readFileSync(join(folder, emitted[0])), readFileSync(join(pkg, "sampler_bg.wasm")));
-}
-
-test("a Vite page", async () => {
-  const folder = install("vite");
-  await build({ root: folder, logLevel: "warn", configFile: false, build: { target: "es2022", assetsInlineLimit: 0 } });
-  oneWasm(join(folder, "dist"));
-  await inChromium(join(folder, "dist"));
-});
-
-test("a webpack page", async () => {
-  const folder = install("webpack");
-  const dist = join(folder, "dist");
-  const stats = await new Promise((resolve, reject) => {
-    // (Its hint on the size of assets is no finding.)
-    webpack({ mode: "production", performance: false, context: folder, entry: "./main.js", output: { path: dist, filename: "main.js" } }, (error, result) =>
-      error ? reject(error) : resolve(result),
-    );
-  });
-  assert.ok(!stats.hasErrors() && !stats.hasWarnings(), stats.toString());
-  cpSync(join(folder, "index.html"), join(dist, "index.html"));
-  oneWasm(dist);
-  await inChromium(dist);
-});

@@ -1,0 +1,3 @@
+import { run } from "./run.js";
+
+run().then((report) => console.log(JSON.stringify(report)));
