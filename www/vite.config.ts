@@ -13,5 +13,4 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
-  optimizeDeps: { exclude: ["@quillmate/sampler"] },
 });

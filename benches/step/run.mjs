@@ -61,7 +61,7 @@ async function traced(page, work) {
 
 /** In the page: decode and sample, each over and over, with the package's own files. */
 async function sampling({ frames, start }) {
-  const { default: init, Frame, Generator } = await import("/bench/sampler.js");
+  const { default: init, Frame, Generator } = await import("/bench/index.js");
   await init();
   const bytes = frames.map((text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0)));
   const times = { decode: [], sample: [] };

@@ -19,8 +19,8 @@ const siblings = {
  */
 export async function commonjs(script, inject) {
   const { outputFiles } = await build({
-    // As text: of a file in a package of modules esbuild would take the default import to be the whole of `module.exports`.
-    stdin: { contents: readFileSync(script, "utf8"), resolveDir: dirname(script), sourcefile: basename(script) },
+    // As text, under one name: of a file in a package of modules esbuild would take the default import to be the whole of `module.exports`.
+    stdin: { contents: readFileSync(script, "utf8"), resolveDir: dirname(script), sourcefile: "script.js" },
     bundle: true,
     platform: "node",
     format: "cjs",

@@ -1,4 +1,5 @@
 // finish FOLDER: from what wasm-pack left in FOLDER to what is published. Each step is here because wasm-pack does otherwise.
+import { execFileSync } from "node:child_process";
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,6 +20,22 @@ for (const name of [".gitignore", "sampler_bg.wasm.d.ts", "README.md"]) rmSync(i
 // The script must not name the wasm by its address: tools that move the script lose it, and webpack writes the address it
 // has on the build machine into its output. Cargo.toml tells wasm-bindgen to leave it out.
 if (read(inFolder("sampler.js")).includes("import.meta")) throw new Error("sampler.js looks for its wasm by itself");
+
+// What an engine must know. The versions of browsers and of Node in README.md, and `engines` below, follow from this list:
+// the last to come were reference types in Chrome (96) and Node (17.2), simd128 in Firefox (89) and Safari (16.4).
+const features = ["simd", "reference-types", "bulk-memory", "sign-ext", "nontrapping-float-to-int", "mutable-globals", "multivalue"];
+execFileSync("wasm-opt", ["--mvp-features", ...features.map((name) => `--enable-${name}`), "--quiet", inFolder("sampler_bg.wasm"), "-o", "/dev/null"]);
+
+// A module or an instance of another realm, as the sandbox of Next's edge runtime gives it, is no `instanceof` this one's.
+let glue = read(inFolder("sampler.js"));
+for (const [from, to] of [
+  ["!(module instanceof WebAssembly.Module)", 'Object.prototype.toString.call(module) !== "[object WebAssembly.Module]"'],
+  ["instance instanceof WebAssembly.Instance", "instance.exports"],
+]) {
+  if (glue.split(from).length !== 2) throw new Error(`sampler.js should hold once: ${from}`);
+  glue = glue.replace(from, to);
+}
+write("sampler.js", glue);
 
 // The entries, the wasm as a script, and the CommonJS form of what CommonJS can reach.
 const modules = ["edge-light", "index", "node", "options", "slim", "workerd"];
@@ -78,7 +95,6 @@ const manifest = {
   main: "./index.cjs",
   module: "./index.js",
   types: "./index.d.ts",
-  // From 18 on: below 17.2 no externref. The same holds of browsers, which the README names.
   engines: { node: ">=18" },
   files: [
     ...[...modules, "embedded", "sampler"].map((name) => `${name}.js`),

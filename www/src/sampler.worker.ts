@@ -1,5 +1,6 @@
 // The worker: every token is chosen here, from a frame, by the same code the server runs. No network, no storage, no text.
-import init, { firstDivergence, Frame, Generator, randomSeed, release, verify } from "@quillmate/sampler";
+import init, { firstDivergence, Frame, Generator, randomSeed, release, verify } from "@quillmate/sampler/slim";
+import wasm from "@quillmate/sampler/sampler_bg.wasm?url";
 import type { Claim, Comparison, GeneratorState, RecordFile, RunSettings, Trace, Verdict } from "@quillmate/sampler";
 import type { Settings } from "./wire";
 
@@ -31,7 +32,8 @@ export interface Carried {
   checksums: string[];
 }
 
-const loaded = init();
+// A file of its own, compiled while it arrives.
+const loaded = init({ module_or_path: wasm });
 const running = new Map<string, Generator>();
 /** The frames of the take last previewed, decoded once while a slider moves. */
 let preview: { take: string; frames: Frame[] } | null = null;

@@ -3,7 +3,7 @@ import { env } from "../node_modules/@huggingface/transformers/src/env.js";
 import { TemperatureLogitsWarper } from "../node_modules/@huggingface/transformers/src/generation/logits_process.js";
 import { LogitsSampler } from "../node_modules/@huggingface/transformers/src/generation/logits_sampler.js";
 import { Tensor } from "../node_modules/@huggingface/transformers/src/utils/tensor.js";
-import * as quillmate from "../../../pkg/sampler.js";
+import * as quillmate from "../../../pkg/index.js";
 
 const ROUNDS = 24;
 const MILLISECONDS = 3000;

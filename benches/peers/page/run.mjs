@@ -41,12 +41,7 @@ const server = createServer((request, response) => {
   const head = { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" };
   const path = new URL(request.url, "http://localhost").pathname;
   const folder = Object.keys(folders).find((start) => path.startsWith(start));
-  const file =
-    folder !== undefined
-      ? join(folders[folder], basename(path))
-      : path === "/sampler_bg.wasm"
-        ? join(here, "../../../pkg/sampler_bg.wasm")
-        : join(site, basename(path));
+  const file = join(folder === undefined ? site : folders[folder], basename(path));
   if (path === "/") {
     response.writeHead(200, { ...head, "Content-Type": "text/html" });
     response.end('<!doctype html><title>peers</title><script type="module" src="/page.js"></script>');

@@ -1,11 +1,11 @@
 // The packed tarball in the hands of its users. Each consumer runs the vectors and is held against them.
 // CONSUMERS=all runs the whole table, and writes docs/consumers.md.
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { bin, check, closeChromium, output, pack, pkg, project, unpack, version } from "./support.mjs";
-import { table } from "./table.mjs";
+import { bin, check, chromiumVersion, closeChromium, output, pack, pkg, project, unpack, version } from "./support.mjs";
+import { table, wire } from "./table.mjs";
 
 const all = process.env.CONSUMERS === "all";
 const results = [];
@@ -14,6 +14,8 @@ before(() => {
   files = pack();
 });
 after(async () => {
+  if (results.length === table.length && sizes) write();
+  for (const { name, result } of results) if (result.startsWith("**not run**")) console.log(`${name}: ${result.replaceAll("*", "")}`);
   await closeChromium();
   unpack();
 });
@@ -63,22 +65,62 @@ for (const compiler of ["typescript50", "typescript59", "typescript"]) {
   });
 }
 
+let sizes;
+test("README: what the embedded wasm costs on the wire", async () => {
+  sizes = await wire();
+  assert.deepEqual([sizes.default.files, sizes.slim.files], [1, 2]);
+  const readme = readFileSync(join(pkg, "README.md"), "utf8").replaceAll("\n", " ");
+  const [, gzip, brotli] = /saves (\d+) % of what is loaded with gzip and (\d+) % with Brotli/.exec(readme);
+  for (const [coding, said] of Object.entries({ gzip, brotli })) {
+    const saved = 100 * (1 - sizes.slim[coding] / sizes.default[coding]);
+    assert.ok(Math.abs(saved - said) < 3, `${coding}: ${saved.toFixed(1)} %, and README says ${said} %`);
+  }
+});
+
 for (const consumer of table.filter(({ quick }) => quick || all)) {
-  test(`${consumer.name} (${consumer.tool})`, { timeout: 300_000 }, async (t) => {
+  test(`${consumer.name} (${consumer.tool})`, { timeout: 1_200_000 }, async (t) => {
     const found = consumer.tool === "Node" ? process.versions.node : version(consumer.tool);
-    const note = (result) => results.push({ ...consumer, found, result });
+    const note = (result) => results.push({ ...consumer, found: found ?? "", result });
     if (found === null) {
-      const reason = `${consumer.tool} is not installed here`;
-      note(`not run: ${reason}`);
+      const reason = `${consumer.tool} could not be installed here`;
+      note(`**not run**: ${reason}`);
       t.skip(reason);
       return;
     }
     try {
-      check(await consumer.run());
+      for (const report of [await consumer.run()].flat()) check(report);
     } catch (error) {
       note("**failed**");
       throw error;
     }
     note("passed");
   });
+}
+
+/** docs/consumers.md, of a whole run. */
+function write() {
+  const rows = results.map(({ name, tool, found, result }) => `| ${name} | ${tool.replace(/^([a-z]+)\d+$/, "$1")} ${found} | ${result} |`);
+  const kb = (size) => `${size.toFixed(1)} kB`;
+  const wireRows = Object.entries(sizes).map(([entry, { files, plain, gzip, brotli }]) => `| ${entry} | ${files} | ${kb(plain)} | ${kb(gzip)} | ${kb(brotli)} |`);
+  const text = `# Consumers of the npm package
+
+\`make consumers\` writes this file; its last run was on ${new Date().toISOString().slice(0, 10)}, with Node ${process.versions.node} and Chromium ${chromiumVersion()}.
+Each consumer installs the packed tarball, runs the lines of the package's README and every draw of every case of
+\`tests/vectors/contract.json\`, and is held against the vectors. What is built is moved away from its project first, and must
+not name the folder it was built in. Versions are pinned in \`tests/js/consumers/package.json\`.
+
+| Consumer | Tool | Result |
+| --- | --- | --- |
+${rows.join("\n")}
+
+## On the wire
+
+The README's lines, built by Vite ${version("vite8")}: the wasm within the script (the default entry) and beside it (\`slim\`).
+
+| Entry | Files | Size | gzip | Brotli |
+| --- | --- | --- | --- | --- |
+${wireRows.join("\n")}
+`;
+  mkdirSync(new URL("../../../docs/", import.meta.url), { recursive: true });
+  writeFileSync(new URL("../../../docs/consumers.md", import.meta.url), text);
 }

@@ -124,7 +124,7 @@ const run = promisify(execFile);
 /** Runs a program to its end; its standard output. */
 export async function output(command, args, { cwd, env = {} } = {}) {
   try {
-    const options = { cwd, env: { ...process.env, NODE_ENV: undefined, NODE_TEST_CONTEXT: undefined, ...env }, maxBuffer: 1 << 26, timeout: 240_000 };
+    const options = { cwd, env: { ...process.env, NODE_ENV: undefined, NODE_TEST_CONTEXT: undefined, ...env }, maxBuffer: 1 << 26, timeout: 900_000 };
     return (await run(command, args, options)).stdout;
   } catch (error) {
     assert.fail(`${command} ${args.join(" ")}\n${error.message}\n${error.stdout ?? ""}\n${error.stderr ?? ""}`);
@@ -154,7 +154,7 @@ export async function serving(command, args, { cwd, env = {}, ready }, use) {
       if (!ready) child.on("spawn", resolve);
       child.on("error", reject);
       child.on("exit", (code) => reject(new Error(`${command} ended with ${code}:\n${said}`)));
-      setTimeout(() => reject(new Error(`${command} is not ready:\n${said}`)), 120_000).unref();
+      setTimeout(() => reject(new Error(`${command} is not ready:\n${said}`)), 300_000).unref();
     });
     return await use(address);
   } catch (error) {
@@ -205,7 +205,7 @@ export async function inChromium(address) {
     page.on("console", (message) => message.type() === "error" && !message.location().url.endsWith("/favicon.ico") && errors.push(message.text()));
     await page.goto(address);
     await page
-      .waitForFunction(() => globalThis.report, undefined, { timeout: 60_000 })
+      .waitForFunction(() => globalThis.report, undefined, { timeout: 120_000 })
       .catch((error) => assert.fail(`${error.message}\n${errors.join("\n")}`));
     const report = await page.evaluate(() => globalThis.report);
     assert.deepEqual(errors, []);

@@ -1,0 +1,6 @@
+import { writeFileSync } from "node:fs";
+import { run } from "./run.js";
+
+test("the package", async () => {
+  writeFileSync("report.json", JSON.stringify(await run()));
+});

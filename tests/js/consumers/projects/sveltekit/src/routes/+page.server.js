@@ -1,0 +1,3 @@
+import { run } from "../../run.js";
+
+export const load = async () => ({ server: await run() });
