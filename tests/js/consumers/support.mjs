@@ -10,8 +10,8 @@ import { chromium } from "playwright-core";
 const here = import.meta.dirname;
 const root = join(here, "../../..");
 export const pkg = join(root, "pkg");
-// Below this folder, so that a project finds the tools in its parent's node_modules, as in a workspace.
-const work = join(here, "work");
+// Below this folder, so that a project finds the tools in its parent's node_modules, as in a workspace; each run has its own.
+const work = join(here, "work", String(process.pid));
 
 // The vectors. A row travels as the text of a script, where -Infinity has a name.
 const { sample } = JSON.parse(readFileSync(join(root, "tests/vectors/contract.json"), "utf8"));
@@ -54,7 +54,7 @@ let tarball;
 /** Packs the package once; the names of its files. */
 export function pack() {
   rmSync(work, { recursive: true, force: true });
-  mkdirSync(work);
+  mkdirSync(work, { recursive: true });
   const [packed] = JSON.parse(execFileSync("npm", ["pack", "--json", "--pack-destination", work], { cwd: pkg, encoding: "utf8" }));
   tarball = join(work, packed.filename);
   return packed.files.map(({ path }) => path).sort();
@@ -146,7 +146,6 @@ export async function serving(command, args, { cwd, env = {}, ready }, use) {
     const address = await new Promise((resolve, reject) => {
       const hear = (text) => {
         said += text;
-        // eslint-disable-next-line no-control-regex
         const found = ready?.exec(said.replaceAll(/\u001b\[[\d;]*m/g, ""));
         if (found) resolve(found[1]);
       };
@@ -203,7 +202,8 @@ export async function inChromium(address) {
     const errors = [];
     page.on("pageerror", (error) => errors.push(error.stack));
     page.on("console", (message) => message.type() === "error" && !message.location().url.endsWith("/favicon.ico") && errors.push(message.text()));
-    await page.goto(address);
+    // A dev server may compile all of the page first.
+    await page.goto(address, { timeout: 240_000 });
     await page
       .waitForFunction(() => globalThis.report, undefined, { timeout: 120_000 })
       .catch((error) => assert.fail(`${error.message}\n${errors.join("\n")}`));

@@ -143,7 +143,7 @@ const oneWasm = (dist) => {
 
 const localAddress = /(http:\/\/127\.0\.0\.1:\d+)/;
 const astro = { env: { ASTRO_TELEMETRY_DISABLED: "1" }, ready: localAddress };
-const next = { NEXT_TELEMETRY_DISABLED: "1" };
+const next = { NEXT_TELEMETRY_DISABLED: "1", TOOLS: import.meta.dirname };
 const nextReports = async (address) => [...(await inChromium(`${address}/`)), await json(`${address}/route`), await json(`${address}/api/edge`)];
 
 const freePort = () =>
@@ -293,7 +293,6 @@ export const table = [
   {
     name: "webpack, slim, build",
     tool: "webpack",
-    quick: true,
     async run() {
       const given = 'new URL("@quillmate/sampler/sampler_bg.wasm", import.meta.url)';
       const folder = project("slim webpack", { files: { "run.js": slimRun(given) } });
@@ -489,6 +488,17 @@ export const table = [
       },
     },
   ]),
+  {
+    name: "Jest with jsdom and --experimental-vm-modules",
+    tool: "jest",
+    async run() {
+      const files = { "setup.cjs": jsdomSetup, "babel.config.json": "{}" };
+      const folder = project("jest modules", { from: "jest", files });
+      const args = ["--rootDir", ".", "--env", "jsdom", "--no-cache", "--setupFiles", "./setup.cjs"];
+      await output(bin("jest"), args, { cwd: folder, env: { NODE_OPTIONS: "--experimental-vm-modules --no-warnings" } });
+      return JSON.parse(readFileSync(join(folder, "report.json"), "utf8"));
+    },
+  },
 ];
 
 /** What the README's lines cost on the wire, in kB: built by Vite 8, the wasm within the script and beside it. */
@@ -509,6 +519,9 @@ export async function wire() {
   }
   return sizes;
 }
+
+// The line of README.md.
+const { 1: jsdomSetup } = /`(Object\.assign\(globalThis, .*?)`/.exec(readFileSync(join(pkg, "README.md"), "utf8"));
 
 const requiring = `
   const sampler = require("@quillmate/sampler");

@@ -1,5 +1,3 @@
-import { join } from "node:path";
-
-// The tools are installed two folders up, as in a workspace; nothing here is about the package.
-const root = join(import.meta.dirname, "../..");
+// The tools are installed above, as in a workspace; nothing here is about the package.
+const root = process.env.TOOLS;
 export default { turbopack: { root }, outputFileTracingRoot: root };
