@@ -1,13 +1,13 @@
 // The package without its wasm, which the caller gives: as a compiled module, as bytes, as a response or by its address.
-import { compiled, fetched, optionsOf, refusal } from "./options.js";
-import load, { initSync as loadSync } from "./sampler.js";
+import { compiled, fetched, optionsOf } from "./options.js";
+import load, { initSync as loadSync, SamplerError } from "./sampler.js";
 
 export * from "./sampler.js";
 
 const given = (name, options, option) => {
   const value = optionsOf(name, options, option)[option];
   if (value !== undefined) return value;
-  throw refusal("wasm_missing", `${name} of @quillmate/sampler/slim needs { ${option} }: this entry carries no wasm of its own`);
+  throw new SamplerError("wasm_missing", `${name} of @quillmate/sampler/slim needs { ${option} }: this entry carries no wasm of its own`);
 };
 
 // The getters are read by the call that loads, and by no later one: nothing is fetched twice.
