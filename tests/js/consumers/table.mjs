@@ -388,7 +388,7 @@ export const table = [
     tool: "parcel",
     async run() {
       const folder = project("parcel page");
-      await output(bin("parcel"), ["build", "index.html", "--no-cache", "--no-source-maps"], { cwd: folder });
+      await output(bin("parcel"), ["build", "index.html", "--cache-dir=.parcel-cache", "--no-source-maps"], { cwd: folder });
       return page(join(folder, "dist"));
     },
   },
@@ -399,7 +399,7 @@ export const table = [
       const target = { context: "node", includeNodeModules: true, outputFormat: "esmodule", distDir: "dist" };
       const manifest = JSON.stringify({ private: true, type: "module", targets: { server: target } });
       const folder = project("parcel server", { files: { "package.json": manifest } });
-      await output(bin("parcel"), ["build", "program.js", "--no-cache", "--no-source-maps"], { cwd: folder });
+      await output(bin("parcel"), ["build", "program.js", "--cache-dir=.parcel-cache", "--no-source-maps"], { cwd: folder });
       return program(join(folder, "dist"), "program.js");
     },
   },
