@@ -1,7 +1,9 @@
 //! verify: a true claim matches, and each way of being wrong is found at its first step and named.
 #![cfg(not(target_arch = "wasm32"))]
 
-use quillmate_sampler::{Claim, Frame, Record, Run, Settings, Verdict, Why, verify};
+use quillmate_sampler::{
+    Claim, Filter, Frame, Processor, Processors, Record, Run, RunSettings, Settings, Verdict, Why, verify,
+};
 
 const STEPS: u64 = 12;
 
@@ -126,6 +128,42 @@ fn other_settings_seeds_prompts_and_logits_are_told_apart() {
     let (step, expected, claimed, why) = divergence(&record, &other);
     assert_eq!((step, expected, claimed), (6, Some(claim.tokens[6]), Some(claim.tokens[6])));
     assert!(matches!(why, Why::Logits { .. }));
+}
+
+/// A claim whose state differs in nothing but its processors: none where there are some, others, another parameter, another
+/// order. All tokens and frames are the record's.
+#[test]
+fn other_processors_in_the_state_are_other_settings() {
+    let min_p = |value| Processor::MinP(Filter { value, min_keep: 1 });
+    // Not one of them changes a token of this run, so that nothing but the state tells them apart.
+    let of = |list: &[Processor]| Processors::new(list.to_vec()).unwrap();
+    let (one, other) = (of(&[min_p(1e-12)]), Processor::Deny(vec![511]));
+    let settings = Settings::new(0.8, 50, 0.95).unwrap();
+    let mut run = Run::with_processors(vec![1, 403, 407], 41, settings, one.clone());
+    let mut record = Record { start: run.state().clone(), frames: Vec::new() };
+    for (step, row) in rows().iter().take(4).enumerate() {
+        let frame = Frame::dense(step as u64, row).unwrap();
+        run.step_with_frame(&frame).unwrap();
+        record.frames.push(frame.encode());
+    }
+    let claim = Claim { tokens: run.tokens().to_vec(), state: run.state().clone(), frame_checksums: None };
+    assert_eq!(verify(&record, &claim), Verdict::Match { steps: 4 });
+    for processors in [of(&[]), of(&[min_p(2e-12)]), of(&[other.clone()]), of(&[min_p(1e-12), other.clone()])] {
+        let mut claim = claim.clone();
+        claim.state.processors = processors.clone();
+        let why = Why::Settings {
+            expected: RunSettings { settings, processors: one.clone() },
+            claimed: RunSettings { settings, processors },
+        };
+        let first = claim.tokens[0];
+        assert_eq!(divergence(&record, &claim), (0, Some(first), Some(first), why));
+    }
+    // The order is part of the rule.
+    let (forth, back) = (of(&[min_p(1e-12), other.clone()]), of(&[other, min_p(1e-12)]));
+    record.start.processors = forth;
+    let mut claim = claim;
+    claim.state.processors = back;
+    assert!(matches!(divergence(&record, &claim).3, Why::Settings { .. }));
 }
 
 #[test]
