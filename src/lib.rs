@@ -7,13 +7,14 @@ pub mod wasm;
 
 pub use contract::any_state::AnyState;
 pub use contract::batch::{StepBatchError, step_batch};
-pub use contract::divergence::{self, Comparison, first_divergence};
+pub use contract::divergence::{self, Comparison};
 pub use contract::frame::{Dtype, Frame, FrameError, Layout};
 pub use contract::generator::{Generator, Model, Run, StepError};
-pub use contract::identity::{CRATE_VERSION, Identity, ModelIdentity, TARGET};
+pub use contract::identity::{BUILD_FEATURES, CRATE_VERSION, Environment, Identity, ModelIdentity, TARGET};
 pub use contract::json;
 pub use contract::mosaic::MosaicState;
 pub use contract::record::{Claim, Record};
+pub use contract::record_divergence::first_divergence;
 pub use contract::record_file::{Decided, RECORD_SCHEMA, RecordError, RecordFile, Stop};
 pub use contract::speculation::{Chain, ChainError, Draft};
 pub use contract::state::{GeneratorState, RunSettings, STATE_SCHEMA, StateError};

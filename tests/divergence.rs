@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use quillmate_sampler::divergence::{Missing, Outcome, Side, What};
 use quillmate_sampler::{
-    Comparison, Frame, GeneratorState, Identity, RECORD_SCHEMA, RecordFile, Refusal, Run, Settings, TARGET,
-    first_divergence, verify,
+    Comparison, Environment, Frame, GeneratorState, Identity, RECORD_SCHEMA, RecordFile, Refusal, Run, Settings,
+    TARGET, first_divergence, verify,
 };
 use serde_json::{Value, json};
 
@@ -52,6 +52,8 @@ fn record_of(mut run: Run, steps: usize) -> Value {
         },
     };
     let mut record: Value = serde_json::from_str(&record.to_json()).unwrap();
+    record["identity"]["environment"] = json!({"build_features": "+sse2", "server": "0.1.0 grammar", "cpu_features": "avx2",
+        "kernels": "avx2", "threads": "2", "drafts": "4"});
     record["identity"]["model"] =
         json!({"name": "m", "sha256": "aa", "arithmetic": "x-1", "tokenizer_sha256": "bb", "vocab": 60});
     record["decisions"] = decisions.into();
@@ -146,6 +148,31 @@ fn another_release_is_said_first_and_is_no_divergence() {
     for (name, field) in [("sha256", "model file"), ("arithmetic", "arithmetic"), ("tokenizer_sha256", "tokenizer")] {
         let other = changed(|record| record["identity"]["model"][name] = "other".into());
         assert_eq!(compare(&good(), &other).release[0].field, field);
+    }
+    let other = changed(|record| record["identity"]["model"]["vocab"] = 61.into());
+    let comparison = compare(&good(), &other);
+    assert_eq!((comparison.outcome, comparison.release.len()), (Outcome::Same, 1));
+    assert!(comparison.paragraph.contains("vocabulary 60 and 61"), "{}", comparison.paragraph);
+    let unsaid = changed(|record| record["identity"]["model"]["vocab"] = Value::Null);
+    assert!(compare(&good(), &unsaid).paragraph.contains("not compared: vocabulary (the second)"));
+    // Circumstances are said, each by its name, as what no replay depends on.
+    for (name, field) in [
+        ("build_features", "build features"),
+        ("server", "server"),
+        ("cpu_features", "processor features"),
+        ("kernels", "kernels"),
+        ("threads", "threads"),
+        ("drafts", "drafts"),
+    ] {
+        let other = changed(|record| record["identity"]["environment"][name] = "other".into());
+        let comparison = compare(&good(), &other);
+        assert_eq!((comparison.outcome, comparison.release.len()), (Outcome::Same, 1));
+        assert_eq!((comparison.release[0].field, comparison.release[0].circumstance), (field, true));
+        let opening = format!("They were made in other circumstances, on which no replay depends: {field} ");
+        assert!(comparison.paragraph.starts_with(&opening), "{}", comparison.paragraph);
+        let unsaid = changed(|record| record["identity"]["environment"][name] = Value::Null);
+        let expected = format!("Not recorded, and so not compared: {field} (the first).");
+        assert!(compare(&unsaid, &good()).paragraph.starts_with(&expected));
     }
     // What one does not say is not equal to what the other says, nor to nothing.
     let silent = changed(|record| record["identity"]["model"]["arithmetic"] = Value::Null);
@@ -408,22 +435,214 @@ fn a_record_reads_back_as_it_was_written_and_verifies() {
 }
 
 #[test]
+fn form_2_is_read_and_its_circumstances_are_not_known() {
+    let record = good();
+    let mut old = record.clone();
+    old["record"] = 2.into();
+    // With the circumstances it is no record of form 2, and without them none of form 3.
+    assert_eq!(RecordFile::from_json(&old.to_string()).unwrap_err().code(), "field_unknown");
+    old["identity"].as_object_mut().unwrap().remove("environment");
+    let read = RecordFile::from_json(&old.to_string()).unwrap();
+    assert_eq!(read.identity.environment, Environment::default());
+    let comparison = compare(&old, &record);
+    assert_eq!(comparison.outcome, Outcome::Same, "{}", comparison.paragraph);
+    assert!(
+        comparison
+            .paragraph
+            .starts_with("Not recorded, and so not compared: environment (the first). The runs are the same"),
+        "{}",
+        comparison.paragraph
+    );
+    old["record"] = 3.into();
+    assert_eq!(RecordFile::from_json(&old.to_string()).unwrap_err().code(), "field_missing");
+}
+
+/// Greedy runs draw nothing: another seed is no other run, nor are top-k and top-p, which greedy settings ignore.
+#[test]
+fn greedy_records_of_other_seeds_are_the_same_run() {
+    let greedy =
+        |seed, top_k, top_p| record_of(Run::new(vec![1, 2, 3], seed, Settings::new(0.0, top_k, top_p).unwrap()), STEPS);
+    let bare = |mut record: Value| {
+        record["decisions"] = Value::Null;
+        record
+    };
+    let (one, other) = (bare(greedy(42, 0, 1.0)), bare(greedy(987_654_321, 0, 1.0)));
+    assert_eq!(one["tokens"], other["tokens"]);
+    let comparison = compare(&one, &other);
+    assert_eq!((comparison.outcome, &comparison.first), (Outcome::Same, &None), "{}", comparison.paragraph);
+    assert_eq!(comparison.beside.len(), 1);
+    assert_eq!((comparison.beside[0].field, &comparison.beside[0].values), ("seed", &None));
+    assert!(comparison.paragraph.contains("candidates and tokens (no draw took part), and the same stop."));
+    assert!(
+        comparison.paragraph.ends_with("Beside that, the seeds differ, and no draw took part."),
+        "{}",
+        comparison.paragraph
+    );
+    assert!(!comparison.paragraph.contains("987654321"));
+    let told = first_divergence(&read(&one), &read(&other), true);
+    assert!(told.paragraph.contains(r#"first "42", second "987654321""#), "{}", told.paragraph);
+    let written = serde_json::to_value(&told).unwrap();
+    assert_eq!(written["beside"][0]["values"], json!(["42", "987654321"]));
+
+    let comparison = compare(&one, &bare(greedy(42, 7, 0.5)));
+    let fields: Vec<_> = comparison.beside.iter().map(|beside| beside.field).collect();
+    assert_eq!((comparison.outcome, fields), (Outcome::Same, vec!["top_k", "top_p"]), "{}", comparison.paragraph);
+    // Where a draw takes part they are differences as before.
+    parts(&compare(&bare(good()), &bare(record_of(run(43), STEPS))), What::Draw, Some(0), "value");
+    // XTC draws for greedy runs too, unless it acts always or never.
+    let with_xtc = |seed, probability: f64| {
+        let mut record = bare(greedy(seed, 0, 1.0));
+        let xtc = json!([{"name": "xtc", "version": 1, "probability": probability, "threshold": 0.1, "exempt": []}]);
+        record["start"]["settings"]["processors"] = xtc;
+        record
+    };
+    parts(&compare(&with_xtc(42, 0.5), &with_xtc(43, 0.5)), What::Draw, Some(0), "value");
+    for probability in [0.0, 1.0] {
+        let comparison = compare(&with_xtc(42, probability), &with_xtc(43, probability));
+        assert_eq!((comparison.first, comparison.beside.len()), (None, 1));
+    }
+    // Nothing was drawn where nothing was emitted.
+    let empty = |seed| record_of(run(seed), 0);
+    let comparison = compare(&empty(42), &empty(43));
+    assert_eq!((comparison.outcome, comparison.beside.len()), (Outcome::Same, 1), "{}", comparison.paragraph);
+}
+
+/// The same ids, of which one record counts the last as emitted: greedy runs number their steps otherwise and are the same,
+/// but where a processor tells prompt and emitted tokens apart.
+#[test]
+fn greedy_records_may_count_their_steps_from_other_places() {
+    let greedy = |prompt: Vec<u32>, tokens: Vec<u32>, processors: Value| {
+        let settings = Settings::new(0.0, 0, 1.0).unwrap();
+        let state = GeneratorState { tokens, ..Run::new(prompt, 42, settings).state().clone() };
+        let mut record = record_of(Run::from_state(state), STEPS);
+        record["decisions"] = Value::Null;
+        if processors != Value::Null {
+            record["start"]["settings"]["processors"] = processors;
+        }
+        record
+    };
+    let pair = |processors: Value| {
+        compare(&greedy(vec![1, 2, 3], vec![], processors.clone()), &greedy(vec![1, 2], vec![3], processors))
+    };
+    let comparison = pair(Value::Null);
+    assert_eq!((comparison.outcome, comparison.beside[0].field), (Outcome::Same, "step"), "{}", comparison.paragraph);
+    let comparison = pair(json!([{"name": "min_p", "version": 1, "p": 0.05}]));
+    assert_eq!((&comparison.first, comparison.beside[0].field), (&None, "step"), "{}", comparison.paragraph);
+    parts(
+        &pair(json!([{"name": "min_length", "version": 1, "length": 4, "end_tokens": [0]}])),
+        What::InputIds,
+        None,
+        "emitted",
+    );
+    let penalty = json!([{"name": "presence_penalty", "version": 1, "penalty": 1.0, "prompt": false}]);
+    parts(&pair(penalty), What::InputIds, None, "emitted");
+}
+
+#[test]
+fn what_is_a_set_is_compared_as_a_set() {
+    let stop = |tokens: Value| changed(|record| record["stop"]["end_tokens"] = tokens);
+    let comparison = compare(&stop(json!([0, 2, 5])), &stop(json!([5, 0, 2, 0])));
+    assert_eq!(comparison.outcome, Outcome::Same, "{}", comparison.paragraph);
+    parts(&compare(&stop(json!([0, 2, 5])), &stop(json!([0, 2]))), What::Stop, Some(STEPS as u64), "end_tokens");
+    let with = |processor: &Value| {
+        changed(|record| {
+            record["start"]["settings"]["processors"] = json!([processor]);
+            record["decisions"] = Value::Null;
+        })
+    };
+    let penalty = |exempt: Value| json!({"name": "repetition_penalty", "version": 1, "penalty": 1.1, "exempt": exempt});
+    let frequency =
+        |exempt: Value| json!({"name": "frequency_penalty", "version": 1, "penalty": 1.1, "exempt": exempt});
+    let presence = |exempt: Value| json!({"name": "presence_penalty", "version": 1, "penalty": 1.1, "exempt": exempt});
+    let dry = |breakers: Value| json!({"name": "dry", "version": 1, "multiplier": 1.0, "base": 2.0, "allowed_length": 2, "breakers": breakers});
+    let words = |words: Value| json!({"name": "bad_words", "version": 1, "words": words});
+    let bias = |biases: Value| json!({"name": "logit_bias", "version": 1, "biases": biases});
+    let list = |name: &str, tokens: Value| json!({"name": name, "version": 1, "tokens": tokens});
+    let length = |tokens: Value| json!({"name": "min_length", "version": 1, "length": 2, "end_tokens": tokens});
+    let xtc =
+        |exempt: Value| json!({"name": "xtc", "version": 1, "probability": 0.5, "threshold": 0.1, "exempt": exempt});
+    for (one, same, other) in [
+        (penalty(json!([1, 2])), penalty(json!([2, 1, 2])), penalty(json!([1, 3]))),
+        (frequency(json!([1, 2])), frequency(json!([2, 1])), frequency(json!([1]))),
+        (presence(json!([1, 2])), presence(json!([2, 1])), presence(json!([1]))),
+        (dry(json!([[1], [2, 3]])), dry(json!([[2, 3], [1]])), dry(json!([[3, 2], [1]]))),
+        (words(json!([[1], [2, 3]])), words(json!([[2, 3], [1]])), words(json!([[3, 2], [1]]))),
+        (bias(json!([[1, 0.5], [2, 1.5]])), bias(json!([[2, 1.5], [1, 0.5]])), bias(json!([[2, 0.5], [1, 1.5]]))),
+        (list("allow", json!([1, 2])), list("allow", json!([2, 1])), list("allow", json!([1]))),
+        (list("deny", json!([1, 2])), list("deny", json!([2, 1])), list("deny", json!([1]))),
+        (length(json!([1, 2])), length(json!([2, 1])), length(json!([1]))),
+        (xtc(json!([1, 2])), xtc(json!([2, 1])), xtc(json!([1]))),
+    ] {
+        let comparison = compare(&with(&one), &with(&same));
+        assert_eq!(comparison.first, None, "{one} and {same}: {}", comparison.paragraph);
+        parts(&compare(&with(&one), &with(&other)), What::Settings, Some(0), "processors[0]");
+    }
+    // A prefix is a sequence.
+    let (forth, back) = (list("forced_prefix", json!([1, 2])), list("forced_prefix", json!([2, 1])));
+    parts(&compare(&with(&forth), &with(&back)), What::Settings, Some(0), "processors[0]");
+}
+
+#[test]
+fn what_was_not_recorded_is_missing_and_neither_equal_nor_different() {
+    let silent = changed(|record| record["draws_used"] = Value::Null);
+    for (first, second, record) in
+        [(&good(), &silent, Side::Second), (&silent, &good(), Side::First), (&silent, &silent, Side::Both)]
+    {
+        let comparison = compare(first, second);
+        assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
+        assert_eq!(comparison.missing, [Missing { what: What::Draw, record, step: None }]);
+    }
+    // A decision that leaves a number out contradicts nothing. Where the frame tells the candidates, nothing is missing.
+    let untold = changed(|record| {
+        for field in ["selected_probability", "random_draw", "draw_index"] {
+            record["decisions"][4][field] = Value::Null;
+        }
+    });
+    assert_eq!(compare(&good(), &untold).outcome, Outcome::Same, "{}", compare(&good(), &untold).paragraph);
+    let without_frames = |mut record: Value| {
+        record["frames"] = Value::Null;
+        record
+    };
+    let comparison = compare(&without_frames(good()), &without_frames(untold));
+    let lacks = |what, record, step| Missing { what, record, step: Some(step) };
+    let expected = [lacks(What::Logits, Side::Both, 0), lacks(What::Candidates, Side::Second, 4)];
+    assert_eq!((comparison.first, comparison.missing), (None, expected.to_vec()));
+}
+
+/// Frames that hold the best 20 say nothing of the others, and the paragraph does not claim it.
+#[test]
+fn the_paragraph_says_as_far_as_what_the_logits_are_equal() {
+    let sparse = compare(&good(), &good()).paragraph;
+    assert!(
+        sparse.contains("logits (as far as their frames hold them, which is as far as these settings look)"),
+        "{sparse}"
+    );
+    let dense = record_of(Run::new(vec![1, 2, 3], 42, Settings::new(0.9, 0, 1.0).unwrap()), STEPS);
+    let dense = compare(&dense, &dense).paragraph;
+    assert!(
+        dense.contains("equal input ids, logits, settings and processors, candidates, draws and tokens"),
+        "{dense}"
+    );
+}
+
+#[test]
 fn form_1_is_read_and_what_it_did_not_hold_is_not_known() {
     let record = good();
     let old = json!({"record": 1, "model": {"name": "m", "sha256": "aa", "tokenizer_sha256": "bb", "vocab": 60},
         "start": record["start"], "tokens": record["tokens"], "frames": record["frames"], "reason": "length"});
     let comparison = compare(&old, &record);
     assert_eq!(comparison.outcome, Outcome::Insufficient);
-    assert_eq!(comparison.missing, [Missing { what: What::Stop, record: Side::First, step: None }]);
+    let lacks = |what| Missing { what, record: Side::First, step: None };
+    assert_eq!(comparison.missing, [lacks(What::Draw), lacks(What::Stop)]);
     let unsaid: Vec<_> = comparison.release.iter().map(|field| (field.field, field.first.is_none())).collect();
-    assert_eq!(unsaid, [("crate version", true), ("target", true), ("arithmetic", true)]);
+    assert_eq!(unsaid, [("crate version", true), ("target", true), ("arithmetic", true), ("environment", true)]);
 }
 
 #[test]
 fn records_that_are_refused() {
     let code = |record: Value| RecordFile::from_json(&record.to_string()).unwrap_err().code();
     let refused = |change: &dyn Fn(&mut Value)| code(changed(change));
-    assert_eq!(refused(&|record| record["record"] = 3.into()), "record_unknown");
+    assert_eq!(refused(&|record| record["record"] = 4.into()), "record_unknown");
     assert_eq!(
         refused(&|record| record["start"]["contract"] = "mosaic-splitmix64-top-k-top-p-v1".into()),
         "contract_unknown"
@@ -443,7 +662,7 @@ fn records_that_are_refused() {
         let missing = changed(|record| drop(record.as_object_mut().unwrap().remove(field)));
         assert_eq!(code(missing), "field_missing", "{field}");
     }
-    for field in ["crate_version", "target", "model", "constraint"] {
+    for field in ["crate_version", "target", "model", "constraint", "environment"] {
         let missing = changed(|record| drop(record["identity"].as_object_mut().unwrap().remove(field)));
         assert_eq!(code(missing), "field_missing", "{field}");
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use quillmate_sampler::{Frame, Identity, ModelIdentity, RecordFile, Run, Settings, Stop};
+use quillmate_sampler::{Environment, Frame, Identity, ModelIdentity, RecordFile, Run, Settings, Stop};
 use serde_json::Value;
 
 fn record(seed: u64) -> RecordFile {
@@ -25,8 +25,16 @@ fn record(seed: u64) -> RecordFile {
         vocab: Some(16),
     };
     let stop = Stop { max_tokens: Some(6), end_tokens: Some(vec![]), reason: Some("length".into()) };
+    let environment = Environment {
+        build_features: Some("+sse2".into()),
+        server: Some("0.1.0 grammar".into()),
+        cpu_features: Some("avx2".into()),
+        kernels: Some("avx2".into()),
+        threads: Some("2".into()),
+        drafts: Some("4".into()),
+    };
     RecordFile {
-        identity: Identity { model, ..Identity::of_this_release() },
+        identity: Identity { model, environment, ..Identity::of_this_release() },
         start,
         tokens: run.tokens().to_vec(),
         draws_used: Some(6),
@@ -61,6 +69,7 @@ fn two_files_one_paragraph_and_an_exit_code() {
     let frames = logits.frames.as_mut().unwrap();
     frames[3] = Some(Frame::sparse(3, &[0.5; 16], 4).unwrap());
     logits.identity.target = Some("elsewhere".into());
+    logits.identity.environment.threads = Some("4, then 2".into());
     write("logits.json", &logits);
     write("bare.json", &RecordFile { frames: None, ..one.clone() });
     std::fs::write(folder.join("broken.json"), &one.to_json()[..200]).unwrap();
@@ -73,8 +82,11 @@ fn two_files_one_paragraph_and_an_exit_code() {
     // One paragraph, the release first; and no raw value in it.
     let parted = tool(&folder, &["one.json", "logits.json"]);
     assert_eq!(parted.code, Some(1));
-    let release =
-        format!("The records were not made by the same release: target {} and elsewhere. ", quillmate_sampler::TARGET);
+    let release = format!(
+        "The records were not made by the same release: target {} and elsewhere. They were made in other circumstances, on \
+             which no replay depends: threads 2 and 4, then 2. ",
+        quillmate_sampler::TARGET
+    );
     assert!(parted.out.starts_with(&release), "{}", parted.out);
     assert!(parted.out.contains("The runs part at step 3, in the logits: from the token at rank 1"), "{}", parted.out);
     assert_eq!(parted.out.lines().count(), 1);
@@ -131,7 +143,28 @@ fn two_files_of_traces() {
     write("again.json", 42);
     write("other.json", 43);
     std::fs::write(folder.join("record.json"), record(42).to_json()).unwrap();
-    assert_eq!(tool(&folder, &["one.json", "again.json"]).code, Some(0));
+    // Nothing differs, and what traces do not hold is missing.
+    let again = tool(&folder, &["one.json", "again.json"]);
+    assert_eq!((again.code, again.error.as_str()), (Some(2), ""));
+    assert!(again.out.starts_with("No difference was found in 6 steps, but there is not enough"), "{}", again.out);
+    for lacks in ["input ids in both lists of traces", "settings and processors in both", "stop in both"] {
+        assert!(again.out.contains(lacks), "{}", again.out);
+    }
+    assert!(!again.out.contains("same stop") && !again.out.contains("equal"), "{}", again.out);
+    // What the best five do not show: the logits further down, by their digest, and without it as missing.
+    let change = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut file: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("one.json")).unwrap()).unwrap();
+        file["traces"].as_array_mut().unwrap().iter_mut().for_each(change);
+        std::fs::write(folder.join(name), file.to_string()).unwrap();
+    };
+    change("other_row.json", &|trace| trace["logits_sha256"] = "0".repeat(64).into());
+    change("old.json", &|trace| drop(trace.as_object_mut().unwrap().remove("logits_sha256")));
+    let row = tool(&folder, &["one.json", "other_row.json"]);
+    assert_eq!(row.code, Some(1));
+    assert!(row.out.contains("in the logits: below the 5 likeliest tokens, by the digests of the rows"), "{}", row.out);
+    let old = tool(&folder, &["old.json", "old.json"]);
+    assert_eq!(old.code, Some(2));
+    assert!(old.out.contains("logits in both lists of traces from step 0"), "{}", old.out);
     let parted = tool(&folder, &["one.json", "other.json"]);
     assert_eq!(parted.code, Some(1));
     assert!(

@@ -2,8 +2,10 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
+use quillmate_sampler::divergence::What;
+use quillmate_sampler::json::Object;
 use quillmate_sampler::mosaic::{ALGORITHM_VERSION, Sampler, SamplingConfig, SelectionStrategy, candidates, select};
-use quillmate_sampler::{AnyState, GeneratorState, MosaicState, Refusal};
+use quillmate_sampler::{AnyState, GeneratorState, MosaicState, Refusal, first_divergence_of_traces, read_traces};
 
 fn sample(temperature: f64, top_k: u32, top_p: f64) -> SelectionStrategy {
     SelectionStrategy::Sample(SamplingConfig::try_new(temperature, top_k, top_p).unwrap())
@@ -126,6 +128,76 @@ fn the_published_run_resumes_from_its_stored_state_at_every_cut() {
         assert_eq!(run.step_with(&[0.0, f64::NAN]).unwrap_err().code(), "logits_not_finite");
         assert_eq!(run, before);
     }
+}
+
+const SOFTMAX: [(u32, f64); 3] = [(3, 0.7306791292026887), (2, 0.20934307548219694), (1, 0.05997779531511428)];
+const TOP_P: [(u32, f64); 2] = [(3, 0.7772998611746912), (2, 0.22270013882530887)];
+
+/// The published run, traced at every step: stages of its own, and what they leave worked out by another program from the
+/// published definition (`python3`: exp((l - 3) / 0.8) over the three best, then the nucleus of 0.9).
+#[test]
+fn the_published_run_is_traced_in_stages_of_its_own() {
+    let AnyState::Mosaic(mut run) = AnyState::from_json(&published(0)).unwrap() else { panic!("another contract") };
+    let logits = [0.0, 1.0, 2.0, 3.0];
+    for step in 0..8 {
+        let (before, trace) = (run.clone(), run.trace(&logits).unwrap());
+        assert_eq!(run, before, "asking emits nothing");
+        let decision = run.step_with(&logits).unwrap();
+        assert_eq!((trace.contract, trace.step), (ALGORITHM_VERSION, step));
+        assert_eq!((trace.token, trace.draw), (Some(decision.token_id), decision.random_draw));
+        assert_eq!(trace.probability, decision.selected_probability);
+        let stages: Vec<_> = trace.stages.iter().map(|it| (&*it.stage, it.candidates, it.removed)).collect();
+        let expected = [("logits", 4, 0), ("scaled_logits", 4, 0), ("top_k", 3, 1), ("softmax", 3, 0), ("top_p", 2, 1)];
+        assert_eq!(stages, expected);
+        let top = |stage: usize| -> Vec<_> {
+            trace.stages[stage].top.iter().map(|it| (it.id.unwrap(), it.logit.or(it.probability).unwrap())).collect()
+        };
+        assert_eq!(top(0), [(3, 3.0), (2, 2.0), (1, 1.0), (0, 0.0)]);
+        assert_eq!(top(1), [(3, 3.75), (2, 2.5), (1, 1.25), (0, 0.0)]);
+        assert_eq!(top(2), [(3, 3.75), (2, 2.5), (1, 1.25)]);
+        assert_eq!(top(3), SOFTMAX);
+        assert_eq!(top(4), TOP_P);
+        // Redacted: names and counts.
+        let redacted = trace.redacted();
+        assert_eq!((redacted.token, redacted.probability, redacted.draw), (None, None, None));
+        assert_eq!(redacted.logits_sha256, None);
+        assert!(redacted.stages.iter().all(|stage| stage.top.is_empty() && stage.draw.is_none()));
+        assert_eq!(redacted.stages.iter().map(|it| it.candidates).collect::<Vec<_>>(), [4, 4, 3, 3, 2]);
+    }
+    assert_eq!(run.tokens, [3, 3, 3, 3, 3, 2, 3, 2]);
+}
+
+#[test]
+fn a_greedy_run_has_a_trace_without_draw_and_a_refused_row_has_none() {
+    let run = MosaicState::new(vec![7], 42, SelectionStrategy::Greedy);
+    let trace = run.trace(&[0.5f32, 2.0, 2.0]).unwrap();
+    let stages: Vec<_> = trace.stages.iter().map(|it| (&*it.stage, it.candidates, it.removed)).collect();
+    assert_eq!(stages, [("logits", 3, 0), ("greedy", 1, 2)]);
+    assert_eq!((trace.token, trace.draw, trace.probability), (Some(1), None, None));
+    assert_eq!(run.trace(&[0.0, f64::NAN]).unwrap_err().code(), "logits_not_finite");
+    let sampled = MosaicState::new(vec![7], 42, sample(1e-300, 3, 0.9));
+    assert_eq!(sampled.trace::<f64>(&[]).unwrap_err().code(), "logits_empty");
+    assert_eq!(sampled.trace(&[0.0, 1.0]).unwrap_err().code(), "top_k_above_vocabulary");
+    assert_eq!(sampled.trace(&[0.0, 0.0, 1e10]).unwrap_err().code(), "scaled_not_finite");
+}
+
+#[test]
+fn traces_of_the_older_contract_are_read_back_and_compared() {
+    let traces = |seed| {
+        let mut run = MosaicState::new(vec![1, 2], seed, sample(0.8, 3, 0.9));
+        let mut traces = Vec::new();
+        for _ in 0..8 {
+            traces.push(run.trace(&[0.0, 1.0, 2.0, 3.0]).unwrap());
+            run.step_with(&[0.0, 1.0, 2.0, 3.0]).unwrap();
+        }
+        traces
+    };
+    let file = serde_json::json!({ "traces": traces(42) }).to_string();
+    let read = read_traces(Object::parse(&file).unwrap()).unwrap();
+    assert_eq!(read, traces(42));
+    assert_eq!(first_divergence_of_traces(&traces(42), &read, false).first, None);
+    let found = first_divergence_of_traces(&traces(42), &traces(43), false).first.unwrap();
+    assert_eq!((found.what, found.step, found.at.as_str()), (What::Draw, Some(0), "value"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
-use quillmate_sampler::divergence::{Outcome, What};
+use quillmate_sampler::divergence::{Missing, Outcome, Side, What};
 use quillmate_sampler::json::Object;
 use quillmate_sampler::{
     Filter, Penalty, Processor, Processors, Run, Settings, Trace, Window, Xtc, distribution, draw,
@@ -61,23 +61,87 @@ fn a_decision_has_all_six_fields_for_both_contracts() {
 }
 
 #[test]
-fn a_redacted_trace_holds_no_id_and_no_number_of_the_model() {
-    let processors = Processors::new(vec![Processor::Xtc(Xtc { probability: 1.0, threshold: 0.1, exempt: vec![] })]);
-    let run = Run::with_processors(vec![3], 9, Settings::default(), processors.unwrap());
-    let redacted = serde_json::to_value(run.trace(&[0.5f32, 0.25, 0.125]).unwrap().redacted()).unwrap();
+fn a_redacted_trace_holds_no_id_no_number_of_the_model_and_no_draw() {
+    let run = |list: Vec<Processor>| {
+        Run::with_processors(vec![3], 9, Settings::new(1.0, 2, 0.5).unwrap(), Processors::new(list).unwrap())
+    };
+    let row = [0.5f32, 0.25, 0.125];
+    let redacted = |run: &Run| serde_json::to_value(run.trace(&row).unwrap().redacted()).unwrap();
     assert_eq!(
-        redacted,
+        redacted(&run(vec![Processor::Deny(vec![2])])),
         json!({
-            "contract": "quillmate-v1", "step": 0, "draw": uniform(9, 0, 0), "token": null, "probability": null,
+            "contract": "quillmate-v1", "step": 0, "draw": null, "token": null, "probability": null,
             "stages": [
                 {"stage": "logits", "candidates": 3, "removed": 0, "top": []},
-                {"stage": "xtc", "candidates": 1, "removed": 2, "top": [], "draw": uniform(9, 0, 4)},
-                {"stage": "top_k", "candidates": 1, "removed": 0, "top": []},
-                {"stage": "temperature", "candidates": 1, "removed": 0, "top": []},
-                {"stage": "top_p", "candidates": 1, "removed": 0, "top": []},
+                {"stage": "deny", "candidates": 2, "removed": 1, "top": []},
+                {"stage": "top_k", "candidates": 2, "removed": 0, "top": []},
+                {"stage": "temperature", "candidates": 2, "removed": 0, "top": []},
+                {"stage": "top_p", "candidates": 1, "removed": 1, "top": []},
             ]
         })
     );
+    // What XTC and all after it left tells whether its draw was below its probability: a redacted trace ends before.
+    let xtc = Processor::Xtc(Xtc { probability: 0.5, threshold: 0.1, exempt: vec![] });
+    assert_eq!(
+        redacted(&run(vec![Processor::Deny(vec![2]), xtc.clone()])),
+        json!({
+            "contract": "quillmate-v1", "step": 0, "draw": null, "token": null, "probability": null,
+            "stages": [
+                {"stage": "logits", "candidates": 3, "removed": 0, "top": []},
+                {"stage": "deny", "candidates": 2, "removed": 1, "top": []},
+            ]
+        })
+    );
+    // Runs that differ in their seed alone leave the same redacted trace of a step, whatever they drew.
+    let traces = |list: &[Processor]| {
+        let of = |seed| {
+            let settings = Settings::new(1.0, 2, 0.9).unwrap();
+            let run = Run::with_processors(vec![3], seed, settings, Processors::new(list.to_vec()).unwrap());
+            run.trace(&row).unwrap()
+        };
+        (0..64).map(of).collect::<Vec<_>>()
+    };
+    for list in [&[][..], &[xtc]] {
+        let (whole, redacted): (Vec<_>, Vec<_>) =
+            traces(list).into_iter().map(|trace| (trace.clone(), trace.redacted())).unzip();
+        assert!(whole.iter().any(|trace| trace.token != whole[0].token));
+        assert!(redacted.iter().all(|trace| *trace == redacted[0]));
+    }
+}
+
+#[test]
+fn redacted_traces_of_before_still_read_with_their_draws() {
+    let old = json!({"traces": [{
+        "contract": "quillmate-v1", "step": 0, "draw": uniform(9, 0, 0), "token": null, "probability": null,
+        "stages": [
+            {"stage": "logits", "candidates": 3, "removed": 0, "top": []},
+            {"stage": "xtc", "candidates": 1, "removed": 2, "top": [], "draw": uniform(9, 0, 4)},
+            {"stage": "top_k", "candidates": 1, "removed": 0, "top": []},
+            {"stage": "temperature", "candidates": 1, "removed": 0, "top": []},
+            {"stage": "top_p", "candidates": 1, "removed": 0, "top": []},
+        ]
+    }]});
+    let read = |file: &serde_json::Value| read_traces(Object::parse(&file.to_string()).unwrap()).unwrap();
+    assert_eq!(json!({ "traces": read(&old) }), old);
+    let mut other = old.clone();
+    other["traces"][0]["stages"][1]["draw"] = 0.25.into();
+    let found = first_divergence_of_traces(&read(&old), &read(&other), false).first.unwrap();
+    assert_eq!((found.what, found.at.as_str()), (What::Draw, "xtc"));
+    // Redacted once more they lose them.
+    let text = json!(read(&old).remove(0).redacted()).to_string();
+    assert!(!text.contains(&uniform(9, 0, 0).to_string()) && !text.contains(&uniform(9, 0, 4).to_string()), "{text}");
+}
+
+#[test]
+fn a_trace_names_its_row_by_a_digest_of_all_its_numbers() {
+    let run = Run::new(vec![], 1, Settings::default());
+    let digest = |row: &[f64]| run.trace(row).unwrap().logits_sha256.unwrap();
+    // By sha256sum of 0.5, 0 and -inf as little-endian binary64.
+    let known = "e7bd85f082e937ba8fc63c20912e7bcc9f013acaf75d493bdccbb21dc38589fa";
+    assert_eq!(digest(&[0.5, 0.0, f64::NEG_INFINITY]), known);
+    assert_eq!(digest(&[0.5, -0.0, f64::NEG_INFINITY]), known);
+    assert_eq!(run.trace(&[0.5f32, 0.0, f32::NEG_INFINITY]).unwrap().logits_sha256.unwrap(), known);
+    assert_ne!(digest(&[0.5, 0.0, f64::MIN]), known);
 }
 
 #[test]
@@ -115,12 +179,110 @@ fn plain(seed: u64) -> Vec<Trace> {
 }
 
 #[test]
-fn traces_of_the_same_run_are_the_same_also_after_json() {
+fn traces_of_the_same_run_do_not_differ_and_that_is_not_enough_to_call_it_the_same() {
     let file = json!({ "traces": plain(7) }).to_string();
     let read = read_traces(Object::parse(&file).unwrap()).unwrap();
     assert_eq!(read, plain(7));
     let comparison = first_divergence_of_traces(&plain(7), &read, true);
-    assert_eq!((comparison.outcome, comparison.steps), (Outcome::Same, 6), "{}", comparison.paragraph);
+    assert_eq!((comparison.outcome, comparison.steps), (Outcome::Insufficient, 6), "{}", comparison.paragraph);
+    // Input ids, settings and stop are in no trace; of the candidates it names five; the logits it has by their digest.
+    let lacks = |what, step| Missing { what, record: Side::Both, step };
+    let expected = [
+        lacks(What::InputIds, None),
+        lacks(What::Settings, None),
+        lacks(What::Candidates, Some(0)),
+        lacks(What::Stop, None),
+    ];
+    assert_eq!(comparison.missing, expected);
+    let paragraph = &comparison.paragraph;
+    assert!(paragraph.starts_with("No difference was found in 6 steps, but there is not enough"), "{paragraph}");
+    assert!(paragraph.contains("Compared were, of each step that both have"), "{paragraph}");
+    assert!(
+        paragraph.contains("Missing: input ids in both lists of traces; settings and processors in both"),
+        "{paragraph}"
+    );
+    for never in ["the same stop", "equal input ids", "The runs are the same"] {
+        assert!(!paragraph.contains(never), "{paragraph}");
+    }
+}
+
+/// A logit below the five likeliest, moved by the least there is. It changes no stage's best and no token.
+#[test]
+fn a_logit_below_the_best_five_differs_by_the_digest_and_is_missing_without_one() {
+    let least = |step: usize, logits: &mut Vec<f32>| {
+        if step == 3 {
+            let lowest = (0..200).min_by(|a, b| logits[*a].total_cmp(&logits[*b])).unwrap();
+            logits[lowest] = logits[lowest].next_down();
+        }
+    };
+    let other = traces(7, 1.2, least);
+    let tokens = |traces: &[Trace]| traces.iter().map(|trace| trace.token).collect::<Vec<_>>();
+    assert_eq!(tokens(&plain(7)), tokens(&other));
+    let comparison = first_divergence_of_traces(&plain(7), &other, true);
+    let found = comparison.first.as_ref().unwrap();
+    assert_eq!(
+        (found.what, found.step, found.at.as_str()),
+        (What::Logits, Some(3), "digest"),
+        "{}",
+        comparison.paragraph
+    );
+    let [one, two] = found.digests.clone().unwrap();
+    assert!(one != two && comparison.paragraph.contains(&two), "{}", comparison.paragraph);
+    // Traces made before rows had digests: what is below the best five is not in the evidence.
+    let old = |mut traces: Vec<Trace>| {
+        traces.iter_mut().for_each(|trace| trace.logits_sha256 = None);
+        traces
+    };
+    for (one, two, record) in [
+        (old(plain(7)), old(other.clone()), Side::Both),
+        (old(plain(7)), other.clone(), Side::First),
+        (old(plain(7)), old(plain(7)), Side::Both),
+    ] {
+        let comparison = first_divergence_of_traces(&one, &two, false);
+        assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
+        assert!(
+            comparison.missing.contains(&Missing { what: What::Logits, record, step: Some(0) }),
+            "{:?}",
+            comparison.missing
+        );
+    }
+}
+
+#[test]
+fn a_trace_of_few_tokens_names_all_its_logits() {
+    let run = Run::new(vec![], 1, Settings::default());
+    let mut trace = run.trace(&[0.5f32, 0.25, f32::NEG_INFINITY]).unwrap();
+    trace.logits_sha256 = None;
+    let comparison = first_divergence_of_traces(&[trace.clone()], &[trace], false);
+    let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, [What::InputIds, What::Settings, What::Stop]);
+}
+
+#[test]
+fn the_tokens_a_stage_names_are_a_set() {
+    let mut other = plain(7);
+    other[2].stages[0].top.reverse();
+    other[4].stages[5].top.reverse();
+    assert_eq!(first_divergence_of_traces(&plain(7), &other, false).first, None);
+}
+
+#[test]
+fn steps_that_one_list_does_not_have_are_missing_in_it() {
+    let whole = plain(7);
+    for (second, step) in [(&whole[..4], 4), (&whole[2..], 0), (&[], 0)] {
+        for (one, two, record) in [(&whole[..], second, Side::Second), (second, &whole[..], Side::First)] {
+            let comparison = first_divergence_of_traces(one, two, false);
+            assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
+            assert_eq!(comparison.steps, second.len() as u64);
+            let lacks = Missing { what: What::Token, record, step: Some(step) };
+            assert!(comparison.missing.contains(&lacks), "{:?}", comparison.missing);
+        }
+    }
+    // The same step is compared with the same step, wherever a list begins.
+    let mut other = whole[2..].to_vec();
+    other[1].token = Some(150);
+    let found = first_divergence_of_traces(&whole, &other, false).first.unwrap();
+    assert_eq!((found.what, found.step), (What::Token, Some(3)));
 }
 
 /// What is changed in the second list, and where the comparison must say that they part.
@@ -144,9 +306,9 @@ fn each_difference_is_named_where_it_is() {
         (changed(4, &|trace| trace.stages[5].top[1].probability = Some(0.5)), What::Candidates, Some(4), "top_p"),
         (changed(1, &|trace| trace.stages[2].draw = Some(0.5)), What::Draw, Some(1), "xtc"),
         (changed(1, &|trace| trace.draw = Some(0.25)), What::Draw, Some(1), "value"),
-        (changed(5, &|trace| trace.step = 9), What::Draw, Some(5), "index"),
+        (changed(3, &|trace| trace.probability = Some(0.5)), What::Candidates, Some(3), "probability"),
         (changed(5, &|trace| trace.token = Some(150)), What::Token, Some(5), "id"),
-        (plain(7)[..4].to_vec(), What::Stop, Some(5), "tokens"),
+        (changed(2, &|trace| trace.contract = "mosaic-splitmix64-top-k-top-p-v1"), What::Settings, Some(2), "contract"),
     ] {
         let comparison = first_divergence_of_traces(&plain(7), &second, false);
         let found = comparison.first.unwrap_or_else(|| panic!("{what:?}: {}", comparison.paragraph));
@@ -161,6 +323,12 @@ fn each_difference_is_named_where_it_is() {
     // Another penalty leaves other logits, below the five likeliest here: it shows in what these share with all others.
     let penalty = first_divergence_of_traces(&plain(7), &traces(7, 1.3, |_, _| ()), false).first.unwrap();
     assert_eq!((penalty.what, penalty.at.as_str()), (What::Candidates, "temperature"));
+    // Two greedy runs of different seeds: no draw, no difference.
+    let greedy = |seed| {
+        let run = Run::new(vec![3, 5], seed, Settings::new(0.0, 0, 1.0).unwrap());
+        vec![run.trace(&row(&[1])).unwrap()]
+    };
+    assert_eq!(first_divergence_of_traces(&greedy(7), &greedy(8), false).first, None);
 }
 
 #[test]
@@ -169,11 +337,33 @@ fn what_is_redacted_is_missing_and_not_equal() {
     let comparison = first_divergence_of_traces(&plain(7), &redacted, false);
     assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
     let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
-    assert_eq!(missing, [What::Logits, What::Candidates, What::Token]);
+    let expected = [
+        What::InputIds,
+        What::Settings,
+        What::Logits,
+        What::Candidates,
+        What::Candidates,
+        What::Draw,
+        What::Token,
+        What::Stop,
+    ];
+    assert_eq!(missing, expected);
+    assert_eq!(comparison.first, None, "{}", comparison.paragraph);
     assert_eq!(first_divergence_of_traces(&[], &[], false).outcome, Outcome::Insufficient);
-    // A difference that is left is found all the same.
+    // Of another seed nothing is left to be seen.
     let other: Vec<Trace> = plain(8).into_iter().map(Trace::redacted).collect();
-    assert_eq!(first_divergence_of_traces(&redacted, &other, false).first.unwrap().what, What::Draw);
+    let comparison = first_divergence_of_traces(&redacted, &other, false);
+    assert_eq!((comparison.outcome, comparison.first), (Outcome::Insufficient, None));
+    // A difference that is left is found all the same.
+    let mut fewer = redacted.clone();
+    fewer[2].stages[0].candidates -= 1;
+    let found = first_divergence_of_traces(&redacted, &fewer, false).first.unwrap();
+    assert_eq!((found.what, found.step), (What::Logits, Some(2)));
+    // A number that one of them leaves out contradicts nothing.
+    let mut partly = plain(7);
+    partly[1].draw = None;
+    partly[1].stages[0].top[2].logit = None;
+    assert_eq!(first_divergence_of_traces(&plain(7), &partly, false).first, None);
 }
 
 #[test]
@@ -188,6 +378,8 @@ fn a_file_of_traces_is_read_strictly() {
     assert_eq!(refused(&|file| file["traces"][1]["stages"][0]["seen"] = json!(1)), "field_unknown");
     assert_eq!(refused(&|file| drop(file["traces"][1].as_object_mut().unwrap().remove("draw"))), "field_missing");
     assert_eq!(refused(&|file| file["more"] = json!(1)), "field_unknown");
+    assert_eq!(refused(&|file| file["traces"][3]["step"] = json!(2)), "field_type");
+    assert_eq!(refused(&|file| file["traces"][3]["logits_sha256"] = json!("A0")), "field_type");
 }
 
 fn row(context: &[u32]) -> Vec<f32> {

@@ -26,10 +26,11 @@ use quillmate_sampler::{Refusal, Run};
 use tokio::sync::oneshot;
 
 use crate::constraint::{self, Unusable};
+use crate::environment::environment;
 use crate::hub::Hub;
 use crate::lookup;
 use crate::model::{LanguageModel, ModelError, Session};
-use crate::store::{Status, Store, StoreError, StoredRun};
+use crate::store::{Status, Store, StoreError, StoredRun, Writer};
 
 /// What the engine is made of.
 #[derive(Debug, Clone, Copy)]
@@ -99,8 +100,11 @@ pub fn spawn(
     let builder = std::thread::Builder::new().name("engine".into()).stack_size(constraint::STACK);
     let thread = builder.spawn(move || {
         let outcome = load().map_err(EngineError::from).and_then(|model| {
+            let writer =
+                Writer { end_tokens: model.end_tokens().to_vec(), environment: environment(&*model, options.drafts) };
             let mut engine = Engine {
                 options,
+                writer,
                 work_done,
                 prefills: Prefills::new(options.prefills),
                 store,
@@ -158,6 +162,8 @@ impl Work {
 
 struct Engine {
     options: Options,
+    /// What its steps are kept with.
+    writer: Writer,
     work_done: Arc<Work>,
     prefills: Prefills,
     store: Arc<Store>,
@@ -394,7 +400,7 @@ impl Engine {
         } else {
             None
         };
-        self.store.append(&active.id, position, &steps, end, self.model.end_tokens())?;
+        self.store.append(&active.id, position, &steps, end, &self.writer)?;
         self.hub.ring(&active.id);
         self.work_done.add(steps.len() as u64, drafts.len() as u64, accepted);
         Ok(if end.is_some() { Turn::Over } else { Turn::GoesOn })

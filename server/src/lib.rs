@@ -6,6 +6,7 @@
 pub mod app;
 pub mod constraint;
 pub mod engine;
+pub mod environment;
 pub mod error;
 pub mod hub;
 pub mod limits;

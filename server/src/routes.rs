@@ -366,7 +366,7 @@ async fn check(State(app): Shared, Path(id): Path<String>, JsonBody(body): JsonB
     Ok(answer(&json!(verdict)))
 }
 
-/// The whole record, form 2, sent frame by frame: a long run's frames need not fit in memory.
+/// The whole record, form 3, sent frame by frame: a long run's frames need not fit in memory.
 async fn record(State(app): Shared, Path(id): Path<String>) -> Answer {
     let run = load(&app, &id).await?;
     let head = json!({

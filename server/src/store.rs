@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use quillmate_sampler::{CRATE_VERSION, GeneratorState, TARGET};
+use quillmate_sampler::json::Object;
+use quillmate_sampler::{CRATE_VERSION, Environment, GeneratorState, TARGET};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::Serialize;
 
@@ -17,7 +18,7 @@ use crate::constraint::Kept;
 use crate::model::{Identity, TokenTable};
 
 /// The form of the tables below; another one is refused, not guessed at.
-const SCHEMA_VERSION: i64 = 4;
+const SCHEMA_VERSION: i64 = 5;
 const SCHEMA: &str = "
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
@@ -52,6 +53,19 @@ CREATE TABLE releases (
     target TEXT NOT NULL,
     end_tokens TEXT NOT NULL,
     UNIQUE (run, crate_version, target)
+) STRICT;
+";
+
+/// Form 4 did not say in which circumstances a run was made: what it has of a run has circumstances that are not known.
+const FROM_4: &str = r#"
+INSERT INTO environments SELECT id, '{"build_features":null,"server":null,"cpu_features":null,"kernels":null,"threads":null,"drafts":null}'
+FROM runs WHERE EXISTS (SELECT 1 FROM steps WHERE run = id);
+"#;
+const ENVIRONMENTS: &str = "
+CREATE TABLE environments (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    environment TEXT NOT NULL,
+    UNIQUE (run, environment)
 ) STRICT;
 ";
 
@@ -137,6 +151,8 @@ pub struct StoredRun {
     pub constraint: Option<Kept>,
     /// The releases of the sampler that chose its tokens, in their order; empty where that was not recorded.
     pub releases: Vec<Release>,
+    /// The circumstances it was made in, in their order; empty where that was not recorded.
+    pub environments: Vec<Environment>,
     /// The tokens emitted after the start.
     pub tokens: Vec<u32>,
 }
@@ -152,17 +168,42 @@ pub struct Release {
     pub end_tokens: Vec<u32>,
 }
 
+/// Who makes steps durable: what is kept with a run beside its steps.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    /// The tokens after which this release takes a text to be over.
+    pub end_tokens: Vec<u32>,
+    /// The circumstances it computes in.
+    pub environment: Environment,
+}
+
+/// Several values in their order as one text; `None` where none is known.
+fn in_order<'a>(parts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
+    let mut parts: Vec<Option<&str>> = parts.collect();
+    parts.dedup();
+    let known = parts.iter().any(Option::is_some);
+    known.then(|| parts.iter().map(|part| part.unwrap_or("not recorded")).collect::<Vec<_>>().join(", then "))
+}
+
 impl StoredRun {
-    /// What made the run, as a record says it: all its releases, where there were several.
+    /// What made the run, as a record says it: all its releases and circumstances, where there were several.
     pub fn identity(&self) -> quillmate_sampler::Identity {
-        let all = |part: fn(&Release) -> &String| {
-            let mut parts: Vec<&str> = self.releases.iter().map(|release| part(release).as_str()).collect();
-            parts.dedup();
-            (!parts.is_empty()).then(|| parts.join(", then "))
+        let all =
+            |part: fn(&Release) -> &String| in_order(self.releases.iter().map(|release| Some(part(release).as_str())));
+        let environment = |part: fn(&Environment) -> &Option<String>| {
+            in_order(self.environments.iter().map(|environment| part(environment).as_deref()))
         };
         quillmate_sampler::Identity {
             crate_version: all(|release| &release.crate_version),
             target: all(|release| &release.target),
+            environment: Environment {
+                build_features: environment(|it| &it.build_features),
+                server: environment(|it| &it.server),
+                cpu_features: environment(|it| &it.cpu_features),
+                kernels: environment(|it| &it.kernels),
+                threads: environment(|it| &it.threads),
+                drafts: environment(|it| &it.drafts),
+            },
             model: quillmate_sampler::ModelIdentity {
                 name: Some(self.model.name.clone()),
                 sha256: Some(self.model.sha256.clone()),
@@ -257,12 +298,16 @@ impl Store {
             0 => {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.execute_batch(RELEASES)?;
+                transaction.execute_batch(ENVIRONMENTS)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             1..SCHEMA_VERSION => {
-                for change in &[FROM_1, FROM_2, RELEASES][usize::try_from(version - 1).unwrap_or_default()..] {
+                for change in
+                    &[FROM_1, FROM_2, RELEASES, ENVIRONMENTS][usize::try_from(version - 1).unwrap_or_default()..]
+                {
                     transaction.execute_batch(change)?;
                 }
+                transaction.execute_batch(FROM_4)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}
@@ -396,6 +441,14 @@ impl Store {
                 .map_err(|error| StoreError::Damaged(format!("run {id}: its end tokens: {error}")))?;
             run.releases.push(Release { crate_version, target, end_tokens });
         }
+        let mut statement =
+            transaction.prepare_cached("SELECT environment FROM environments WHERE run = ?1 ORDER BY rowid")?;
+        for environment in statement.query_map([id], |row| row.get::<_, String>(0))? {
+            let environment = Object::parse(&environment?)
+                .and_then(Environment::from_object)
+                .map_err(|error| StoreError::Damaged(format!("run {id}: its environment: {error}")))?;
+            run.environments.push(environment);
+        }
         Ok(Some(run))
     }
 
@@ -408,15 +461,15 @@ impl Store {
         Ok(ids)
     }
 
-    /// Makes steps durable, the first of them `step`, together with the run's end if these are the last. `end_tokens`
-    /// are those after which this release takes a text to be over; they are kept with its name.
+    /// Makes steps durable, the first of them `step`, together with the run's end if these are the last. Who made them is
+    /// kept with them.
     pub fn append(
         &self,
         id: &str,
         step: u64,
         steps: &[(u32, Vec<u8>)],
         end: Option<&str>,
-        end_tokens: &[u32],
+        by: &Writer,
     ) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -424,7 +477,10 @@ impl Store {
             .prepare_cached(
                 "INSERT OR IGNORE INTO releases (run, crate_version, target, end_tokens) VALUES (?1, ?2, ?3, ?4)",
             )?
-            .execute(params![id, CRATE_VERSION, TARGET, serde_json::json!(end_tokens).to_string()])?;
+            .execute(params![id, CRATE_VERSION, TARGET, serde_json::json!(by.end_tokens).to_string()])?;
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO environments (run, environment) VALUES (?1, ?2)")?
+            .execute(params![id, serde_json::json!(by.environment).to_string()])?;
         for (step, (token, frame)) in (step..).zip(steps) {
             transaction
                 .prepare_cached("INSERT INTO steps (run, step, token, frame) VALUES (?1, ?2, ?3, ?4)")?
@@ -532,6 +588,7 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<Result<StoredRun, StoreError>> 
             },
             constraint: constraint?,
             releases: Vec::new(),
+            environments: Vec::new(),
             tokens: Vec::new(),
         })
     }))

@@ -1,4 +1,4 @@
-//! `first-divergence FIRST SECOND`: reads two record files and says where the runs part.
+//! `first-divergence FIRST SECOND`: reads two files, of records or of traces, and says where the runs part.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -13,7 +13,8 @@ Says where two runs first part, and in what.
 usage: first-divergence [--json] [--values] FIRST SECOND
 
 FIRST and SECOND are record files, as the server's /api/runs/{id}/record gives them and the page's \"Save record\" saves them,
-or both are files of traces, {\"traces\": […]}, one a step.
+or both are files of traces, {\"traces\": […]}, one a step. Traces hold no input ids, no settings and no stop: two files of them
+can show that two runs part, and never that they are the same.
 
   --json    JSON instead of a paragraph
   --values  with raw values: token ids, logits, probabilities, seeds, draws

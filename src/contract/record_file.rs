@@ -1,17 +1,20 @@
 //! A stored run as one JSON file: what made it, where it started, the logits and the token of every step, why it stopped.
 //!
 //! ```json
-//! {"record": 2,
+//! {"record": 3,
 //!  "identity": {"crate_version": "0.1.0", "target": "wasm32-unknown-unknown", "constraint": null,
-//!    "model": {"name": "…", "sha256": "…", "arithmetic": "…", "tokenizer_sha256": "…", "vocab": 49152}},
+//!    "model": {"name": "…", "sha256": "…", "arithmetic": "…", "tokenizer_sha256": "…", "vocab": 49152},
+//!    "environment": {"build_features": "+simd128", "server": "0.1.0 grammar", "cpu_features": "avx2 f16c", "kernels": "avx2",
+//!      "threads": "2", "drafts": "4"}},
 //!  "start": {"contract": "quillmate-v1", "…": "…"},
 //!  "tokens": [7, 3], "draws_used": 2, "frames": ["base64", "base64"], "decisions": null,
 //!  "stop": {"max_tokens": 2, "end_tokens": [0], "reason": "length"}}
 //! ```
 //!
 //! `start` holds the contract, the seed, the prompt's ids and the settings with their processors. What is not known is `null`,
-//! never made up; also a single frame may be. Form 1 (`{"record": 1, "model", "start", "tokens", "frames", "reason"}`) is read as
-//! well: what it did not hold counts as not known. The form is described by [`RECORD_SCHEMA`].
+//! never made up; also a single frame may be. Form 2, which had no `environment`, and form 1
+//! (`{"record": 1, "model", "start", "tokens", "frames", "reason"}`) are read as well: what they did not hold counts as not
+//! known. The form is described by [`RECORD_SCHEMA`].
 
 use std::fmt;
 
@@ -26,7 +29,7 @@ use super::version::{CONTRACT, RECORD_FORMAT};
 use super::written::{Entries, Value, serialize_written};
 use crate::core::error::Refusal;
 
-/// The JSON Schema (draft 2020-12) of a record, form 2. It describes form alone; a reader checks what its description says.
+/// The JSON Schema (draft 2020-12) of a record, form 3. It describes form alone; a reader checks what its description says.
 pub const RECORD_SCHEMA: &str = include_str!("record.schema.json");
 
 /// Why a record was refused. Nothing of it is kept.
@@ -185,19 +188,22 @@ impl RecordFile {
     /// Every refusal of [`RecordError`].
     pub fn from_object(object: Object) -> Result<Self, RecordError> {
         object.read(|it| {
-            let (identity, draws_used, decisions, stop) = match it.integer("record") {
+            let form = it.integer("record");
+            let (identity, draws_used, decisions, stop) = match form {
                 1 => {
                     let model = ModelIdentity::from_form_1(it.object("model"))?;
                     let reason = it.string_or_null("reason");
                     (Identity { model, ..Identity::default() }, None, None, Stop { reason, ..Stop::default() })
                 }
-                2 => {
-                    let identity = Identity::from_object(it.object("identity"))?;
+                2 | 3 => {
+                    let identity = it.object("identity");
+                    let identity =
+                        if form == 2 { Identity::from_form_2(identity)? } else { Identity::from_object(identity)? };
                     let draws_used = it.integer_or_null("draws_used");
                     let decisions = if it.null("decisions") { None } else { Some(decisions(it.objects("decisions"))?) };
                     (identity, draws_used, decisions, it.object("stop").read(take_stop)?)
                 }
-                form => return Err(RecordError::Form(form)),
+                _ => return Err(RecordError::Form(form)),
             };
             let start = GeneratorState::from_object(it.object("start"))?;
             let tokens = it.tokens("tokens");
@@ -244,7 +250,7 @@ impl RecordFile {
         Value::Object(it)
     }
 
-    /// The record as JSON text, form 2.
+    /// The record as JSON text, form 3.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a record has string keys and finite numbers only")

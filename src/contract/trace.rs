@@ -1,17 +1,36 @@
-//! Why a token: a decision in one line, and a bounded trace of what each stage left.
+//! Why a token: a decision in one line, and a bounded trace of what each stage left, for both contracts.
 //!
 //! Both are functions of a run's state and a row of logits. They are asked for; a run that steps makes none, and one
 //! that is asked steps no differently.
+//!
+//! # What a redacted trace keeps, and why
+//!
+//! [`Trace::redacted`] removes the token ids, the logits, the probabilities, the digest of the row and every draw. Draws
+//! have to go because two of them, 53 bits each, are enough to compute the seed, and with the seed every other draw. The
+//! names of the stages and the counts of tokens stay: they are what such a trace is read for, namely which stage cuts how
+//! much. A count says how many tokens are left and not which, and no draw enters it, except from XTC on, where it says
+//! whether XTC's draw was below its probability. Enough such answers single out a seed, so a redacted trace ends before
+//! XTC.
+//!
+//! What that does not prevent: counts are functions of the logits. Whoever has the model, the settings and the prompt can
+//! test a guessed text against the counts, as against any statistic of a run. Leave the counts out as well where the text
+//! must be safe from such a test.
 
 use std::borrow::Cow;
 
+use sha2::{Digest as _, Sha256};
+
 use super::generator::Run;
+use super::mosaic::MosaicState;
 use super::version::CONTRACT;
 use super::written::{Entries, Value, serialize_written};
 use crate::core::distribution::{Distribution, Stage as Contract, distribution_in_stages};
 use crate::core::error::SampleError;
 use crate::core::logits::{Logit, Row};
-use crate::core::mosaic::SampleDecision;
+use crate::core::mosaic::{
+    self, ALGORITHM_VERSION, MosaicError, SampleDecision, SelectionStrategy, Stage as MosaicStage,
+    candidates_in_stages, drawn,
+};
 use crate::core::processors::Processor;
 use crate::core::sparse::SparseRow;
 use crate::core::splitmix::{streams, uniform};
@@ -33,7 +52,8 @@ pub struct Candidate {
 /// What one stage left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// `logits` (what came from the model), a processor's name, then `greedy`, or `top_k`, `temperature` and `top_p`.
+    /// `logits` (what came from the model), a processor's name, then `greedy`, or `top_k`, `temperature` and `top_p`. Under
+    /// the older contract: `logits`, then `greedy`, or `scaled_logits`, `top_k`, `softmax` and `top_p`.
     pub stage: Cow<'static, str>,
     /// Tokens that are left.
     pub candidates: u64,
@@ -41,7 +61,7 @@ pub struct Stage {
     pub removed: u64,
     /// The best [`TOP`] at most, by (logit or probability high first, id low first); empty where redacted.
     pub top: Vec<Candidate>,
-    /// The uniform number of the stage itself, where it drew one (XTC).
+    /// The uniform number of the stage itself, where it drew one (XTC); `None` where redacted.
     pub draw: Option<f64>,
 }
 
@@ -52,9 +72,13 @@ pub struct Trace {
     pub contract: &'static str,
     /// The step.
     pub step: u64,
+    /// SHA-256 of the whole row as it came from the model, in hex: of its numbers as little-endian binary64, −0 written as
+    /// 0. `None` where redacted, and in traces made before it was recorded. The stages name the best [`TOP`] logits; this
+    /// is what shows that all others are equal.
+    pub logits_sha256: Option<String>,
     /// The stages in their order.
     pub stages: Vec<Stage>,
-    /// The uniform number the walk was made with; `None` when greedy.
+    /// The uniform number the walk was made with; `None` when greedy, and where redacted.
     pub draw: Option<f64>,
     /// The token that was chosen; `None` where redacted.
     pub token: Option<u32>,
@@ -67,6 +91,9 @@ impl Trace {
         let mut it = Entries::default();
         it.text("contract", self.contract);
         it.integer("step", self.step);
+        if let Some(digest) = &self.logits_sha256 {
+            it.text("logits_sha256", digest);
+        }
         it.set("stages", Value::list(&self.stages, Stage::written));
         it.number_or_null("draw", self.draw);
         it.integer_or_null("token", self.token.map(u64::from));
@@ -74,17 +101,24 @@ impl Trace {
         Value::Object(it)
     }
 
-    /// The same without what tells of the text or the model: no ids, no logits, no probabilities. Names, counts and
-    /// draws stay.
+    /// The same without what tells of the text, the model or the seed: no ids, logits, probabilities, digest or draws. Names
+    /// of stages and counts stay, up to XTC, where the list of stages ends; the module says why.
     #[must_use]
     pub fn redacted(mut self) -> Self {
+        if let Some(at) = self.stages.iter().position(|stage| stage.stage == XTC) {
+            self.stages.truncate(at);
+        }
         for stage in &mut self.stages {
             stage.top.clear();
+            stage.draw = None;
         }
-        (self.token, self.probability) = (None, None);
+        (self.token, self.probability, self.draw, self.logits_sha256) = (None, None, None, None);
         self
     }
 }
+
+/// The one stage that draws by itself.
+const XTC: &str = "xtc";
 
 impl Candidate {
     pub(crate) fn written(&self) -> Value<'_> {
@@ -189,6 +223,7 @@ impl Run {
         Ok(Trace {
             contract: CONTRACT,
             step: self.position(),
+            logits_sha256: Some(digest(logits)),
             stages,
             draw: decision.random_draw,
             token: Some(decision.token_id),
@@ -223,10 +258,71 @@ fn insufficient<L: Logit>(row: &SparseRow<L>) -> SampleError {
     SampleError::Insufficient { certain: row.max_top_k().unwrap_or(0), top_k: 0 }
 }
 
+impl MosaicState {
+    /// The trace of the decision these logits lead to at this step under the older contract; emits nothing.
+    ///
+    /// # Errors
+    /// As [`step_with`](Self::step_with).
+    pub fn trace<L: Logit>(&self, logits: &[L]) -> Result<Trace, MosaicError> {
+        let mut stages = Vec::new();
+        let mut left = |stage: &'static str, ids: &[u32], numbers: &[f64], logits: bool| {
+            let candidates = ids.len() as u64;
+            let before = stages.last().map_or(candidates, |stage: &Stage| stage.candidates);
+            let top = named(best(&mut ids.iter().copied().zip(numbers.iter().copied())), logits);
+            stages.push(Stage { stage: stage.into(), candidates, removed: before - candidates, top, draw: None });
+        };
+        let mut row = Vec::with_capacity(logits.len());
+        for logit in logits {
+            row.push(logit.widen());
+        }
+        let ids: Vec<u32> = (0..).take(row.len()).collect();
+        left("logits", &ids, &row, true);
+        let decision = match &self.strategy {
+            SelectionStrategy::Greedy => {
+                let decision = mosaic::select(&row, &self.strategy, self.seed, self.draws)?;
+                left("greedy", &[decision.token_id], &[1.0], false);
+                decision
+            }
+            SelectionStrategy::Sample(config) => {
+                let kept = candidates_in_stages(&row, config, &mut |stage, ids, numbers| match stage {
+                    MosaicStage::Scaled => left("scaled_logits", ids, numbers, true),
+                    MosaicStage::TopK => left("top_k", ids, numbers, true),
+                    MosaicStage::Softmax => left("softmax", ids, numbers, false),
+                    MosaicStage::TopP => left("top_p", ids, numbers, false),
+                })?;
+                drawn(&kept, self.seed, self.draws)
+            }
+        };
+        Ok(Trace {
+            contract: ALGORITHM_VERSION,
+            step: self.tokens.len() as u64,
+            logits_sha256: Some(digest(&row)),
+            stages,
+            draw: decision.random_draw,
+            token: Some(decision.token_id),
+            probability: decision.selected_probability,
+        })
+    }
+}
+
+/// SHA-256 of a row, in hex.
+fn digest<L: Logit>(logits: &[L]) -> String {
+    let mut hash = Sha256::new();
+    for logit in logits {
+        // The sum turns −0 into 0, which no rule tells apart.
+        hash.update((logit.widen() + 0.0).to_le_bytes());
+    }
+    let mut hex = String::new();
+    for byte in hash.finalize() {
+        hex.push_str(&format!("{byte:02x}"));
+    }
+    hex
+}
+
 fn stage_of_logits(stage: &'static str, row: &[f64], before: u64, draw: Option<f64>) -> Stage {
     let allowed = row.iter().filter(|logit| **logit != f64::NEG_INFINITY).count() as u64;
     let logits = (0..).zip(row).filter(|(_, logit)| **logit != f64::NEG_INFINITY).map(|(id, logit)| (id, logit + 0.0));
-    let top = named(best(logits), true);
+    let top = named(best(&mut { logits }), true);
     Stage { stage: stage.into(), candidates: allowed, removed: before - allowed, top, draw }
 }
 
@@ -238,16 +334,16 @@ fn stage_of_distribution(stage: Contract, left: &Distribution, before: u64) -> S
         Contract::TopP => ("top_p", false),
     };
     let candidates = left.ids().len() as u64;
-    let top = named(best(left.ids().iter().copied().zip(left.probabilities().iter().copied())), logits);
+    let top = named(best(&mut left.ids().iter().copied().zip(left.probabilities().iter().copied())), logits);
     Stage { stage: name.into(), candidates, removed: before - candidates, top, draw: None }
 }
 
-/// The first [`TOP`] by (number high first, id low first), of ids that ascend.
-fn best(numbers: impl Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
+/// The first [`TOP`] by (number high first, id low first).
+fn best(numbers: &mut dyn Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
     let mut top: Vec<(u32, f64)> = Vec::with_capacity(TOP + 1);
     for (id, number) in numbers {
-        if top.len() < TOP || number > top[TOP - 1].1 {
-            let at = top.partition_point(|(_, better)| *better >= number);
+        let at = top.partition_point(|&(other, better)| better > number || (better == number && other < id));
+        if at < TOP {
             top.insert(at, (id, number));
             top.truncate(TOP);
         }

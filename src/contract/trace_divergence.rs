@@ -1,36 +1,74 @@
-//! Where two lists of traces first part: as [`first_divergence`](super::divergence::first_divergence), from what the stages
-//! of each step were seen to leave.
+//! Where two lists of traces first part: as [`first_divergence`](super::record_divergence::first_divergence), from what the
+//! stages of each step were seen to leave.
+//!
+//! Traces hold less than records: no input ids, no settings beyond the names of the stages, no stop, and five tokens a stage.
+//! So two lists of traces can show that two runs part and never that they are the same: without a difference the outcome is
+//! [`Outcome::Insufficient`](super::divergence::Outcome::Insufficient), and what is missing is named.
 
-use super::divergence::{Comparison, Difference, Evidence, Missing, Side, What, compared, index_detail};
+use super::divergence::{Comparison, Difference, Evidence, Found, What, Words};
 use super::json::{FieldError, Fields, Object};
-use super::trace::{Candidate, Stage, Trace};
+use super::trace::{Candidate, Stage, TOP, Trace};
 use super::version::CONTRACT;
-use crate::core::text::Quoted;
+use crate::core::mosaic::ALGORITHM_VERSION;
+use crate::core::rank::{Rank, falling, ordered};
+use crate::core::text::{Quoted, beginning};
 
-/// The traces of a file, `{"traces": [{…}]}`, one a step.
+/// The traces of a file, `{"traces": [{…}]}`, one a step, in the order of their steps.
 ///
 /// # Errors
-/// A missing, unknown or mistyped field.
+/// A missing, unknown or mistyped field, an unknown contract, and a step that is not above the one before it.
 pub fn read_traces(file: Object) -> Result<Vec<Trace>, FieldError> {
-    file.read(|it| it.objects("traces").into_iter().map(read_trace).collect())
+    file.read(|it| traces_of(it.objects("traces")))
+}
+
+/// The same from a list of traces.
+///
+/// # Errors
+/// As [`read_traces`].
+pub fn traces_of(list: Vec<Object>) -> Result<Vec<Trace>, FieldError> {
+    let mut traces: Vec<Trace> = Vec::with_capacity(list.len());
+    for (at, object) in list.into_iter().enumerate() {
+        let trace = read_trace(object)?;
+        if let Some(before) = traces.last()
+            && trace.step <= before.step
+        {
+            return Err(FieldError::Type {
+                path: format!("traces[{at}].step"),
+                expected: "above the step before it",
+                found: trace.step.to_string(),
+            });
+        }
+        traces.push(trace);
+    }
+    Ok(traces)
 }
 
 fn read_trace(object: Object) -> Result<Trace, FieldError> {
     object.read(|it| {
         let contract = it.string("contract");
-        if contract != CONTRACT {
-            let found = Quoted(&contract).to_string();
-            return Err(FieldError::Type { path: "contract".into(), expected: "the name of the contract", found });
-        }
+        let Some(contract) = [CONTRACT, ALGORITHM_VERSION].into_iter().find(|known| *known == contract) else {
+            let found = Quoted(&beginning(&contract, 40)).to_string();
+            return Err(FieldError::Type { path: "contract".into(), expected: "the name of a contract", found });
+        };
         Ok(Trace {
-            contract: CONTRACT,
+            contract,
             step: it.integer("step"),
+            logits_sha256: if it.has("logits_sha256") { Some(digest(it.string("logits_sha256"))?) } else { None },
             stages: it.objects("stages").into_iter().map(read_stage).collect::<Result<_, _>>()?,
             draw: it.number_or_null("draw"),
             token: it.count_or_null("token"),
             probability: it.number_or_null("probability"),
         })
     })
+}
+
+fn digest(text: String) -> Result<String, FieldError> {
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.len() == 64 && text.bytes().all(hex) {
+        return Ok(text);
+    }
+    let found = Quoted(&beginning(&text, 70)).to_string();
+    Err(FieldError::Type { path: "logits_sha256".into(), expected: "64 hex digits in lower case", found })
 }
 
 fn read_stage(object: Object) -> Result<Stage, FieldError> {
@@ -59,126 +97,233 @@ fn number_if_given(it: &mut Fields, name: &str) -> Option<f64> {
     it.has(name).then(|| it.number(name))
 }
 
-/// Compares two runs by their traces, one a step from the same step on, and finds where they first part. Of each step, in
-/// this order: the logits as the model gave them, the list of stages (processors and settings), what each stage left, the
-/// draw, the token. A trace names five tokens a stage; further down nothing is compared. What is redacted is missing.
+/// Compares two runs by their traces and finds where they first part. Each list holds one trace a step, in ascending order
+/// of steps; steps that only one of them has are missing in the other.
+///
+/// Of each step, in this order: contract, the logits as the model gave them, the list of stages, what each stage left, the
+/// draw, the token and its probability. What a trace does not hold is missing.
 #[must_use]
 pub fn first_divergence_of_traces(first: &[Trace], second: &[Trace], values: bool) -> Comparison {
-    let mut search = Search { values, missing: Vec::new() };
-    let (mut found, mut steps) = (None, 0);
-    for (one, other) in first.iter().zip(second) {
-        found = search.step(one, other);
-        if found.is_some() {
-            break;
+    let at = |list: &[Trace], step: u64| list.binary_search_by_key(&step, |trace| trace.step).ok();
+    let mut search = Search { values, found: Found::default() };
+    search.found.lacks(What::InputIds, [true, true], None);
+    search.found.lacks(What::Settings, [true, true], None);
+    let mut pairs = Vec::new();
+    for one in first {
+        match at(second, one.step) {
+            Some(place) => pairs.push((one, &second[place])),
+            None => drop(search.found.lacks(What::Token, [false, true], Some(one.step))),
         }
-        steps += 1;
     }
-    let differ = |(one, other): (&Trace, &Trace)| one.token.zip(other.token).is_some_and(|(one, other)| one != other);
-    let first_token = first.iter().zip(second).find(|pair| differ(*pair)).map(|(one, _)| one.step);
-    if found.is_none() && first.len() != second.len() {
-        let counts = [first, second].map(|traces| traces.len() as u64);
-        let detail = format!("the first has {} traces, the second {}", counts[0], counts[1]);
-        let step = first.iter().chain(second).map(|trace| trace.step).max();
-        found = Some(search.differ(What::Stop, step, "tokens", detail, counts.map(Evidence::from)));
+    if let Some(only) = second.iter().find(|other| at(first, other.step).is_none()) {
+        search.found.lacks(What::Token, [true, false], Some(only.step));
     }
     if first.is_empty() && second.is_empty() {
-        search.missing.push(Missing { what: What::Token, record: Side::Both, step: None });
+        search.found.lacks(What::Token, [true, true], None);
     }
-    compared(Vec::new(), found, first_token, search.missing, steps)
+    let differ = |(one, other): &&(&Trace, &Trace)| one.token.zip(other.token).is_some_and(|(one, other)| one != other);
+    search.found.first_token = pairs.iter().find(differ).map(|(one, _)| one.step);
+    for (one, other) in pairs {
+        search.found.first = search.step(one, other);
+        if search.found.first.is_some() {
+            break;
+        }
+        search.found.steps += 1;
+    }
+    search.found.lacks(What::Stop, [true, true], None);
+    search.found.said(&Words {
+        one: "list of traces",
+        both: "lists of traces",
+        // Something is always missing.
+        same: String::new(),
+        looked_at: " Compared were, of each step that both have and as far as both hold it: the digest of the logits, the \
+                    names of the stages and how many tokens each left, the five best of each, the draws, the token and its \
+                    probability.",
+    })
 }
 
 struct Search {
     values: bool,
-    missing: Vec<Missing>,
+    found: Found,
 }
 
 impl Search {
     fn step(&mut self, one: &Trace, other: &Trace) -> Option<Difference> {
         let step = Some(one.step);
-        if one.step != other.step {
-            let values = [one.step, other.step].map(Evidence::from);
-            return Some(self.differ(What::Draw, step, "index", index_detail(&values), values));
+        if one.contract != other.contract {
+            let values = [one.contract, other.contract].map(|name| Evidence::from(name.to_owned()));
+            let detail = format!("made under {} and {}", one.contract, other.contract);
+            return Some(self.differ(What::Settings, step, "contract", detail, values));
         }
-        if let [Some(mine), Some(theirs)] = [one.stages.first(), other.stages.first()]
-            && let Some(found) = self.left(What::Logits, step, mine, theirs)
-        {
+        if let Some(found) = self.logits(one, other) {
             return Some(found);
         }
         let names = [one, other].map(|trace| trace.stages.iter().map(|stage| &*stage.stage).collect::<Vec<_>>());
-        if names[0] != names[1] {
-            let at = names[0].iter().zip(&names[1]).take_while(|(mine, theirs)| mine == theirs).count();
+        let at = names[0].iter().zip(&names[1]).take_while(|(mine, theirs)| mine == theirs).count();
+        // A redacted trace may end before the last stage.
+        let cut = [one, other].map(|trace| trace.token.is_none() && trace.stages.len() == at);
+        if names[0] != names[1] && cut == [false, false] {
             let there = names.each_ref().map(|names| names.get(at).copied().unwrap_or("none"));
             let detail = format!("stage {at} is {} and {}", there[0], there[1]);
             let values = there.map(|name| Evidence::from(name.to_owned()));
             return Some(self.differ(What::Settings, step, &format!("stages[{at}]"), detail, values));
         }
         for (mine, theirs) in one.stages.iter().zip(&other.stages).skip(1) {
-            if bits(mine.draw) != bits(theirs.draw) {
-                let values = [mine.draw, theirs.draw].map(Evidence::from);
+            if mine.stage == "xtc" {
                 let detail = format!("the draw of {} itself", mine.stage);
-                return Some(self.differ(What::Draw, step, &mine.stage, detail, values));
+                let draws = [mine.draw, theirs.draw];
+                if let Some(found) = self.number(What::Draw, step, &mine.stage, detail, draws) {
+                    return Some(found);
+                }
             }
             if let Some(found) = self.left(What::Candidates, step, mine, theirs) {
                 return Some(found);
             }
         }
-        if bits(one.draw) != bits(other.draw) {
-            let values = [one.draw, other.draw].map(Evidence::from);
+        if names[0] != names[1] {
+            self.found.lacks(What::Candidates, cut, step);
+        }
+        // Only a greedy run has no draw and no probability. (Of what was cut off the last stage is not known.)
+        if !names.iter().any(|names| names.last() == Some(&"greedy")) {
             let detail = "another number was drawn".to_owned();
-            return Some(self.differ(What::Draw, step, "value", detail, values));
+            if let Some(found) = self.number(What::Draw, step, "value", detail, [one.draw, other.draw]) {
+                return Some(found);
+            }
+            let detail = "the token has another probability".to_owned();
+            let probabilities = [one.probability, other.probability];
+            // Another token has another probability: that is said of the token.
+            if one.token == other.token
+                && let Some(found) = self.number(What::Candidates, step, "probability", detail, probabilities)
+            {
+                return Some(found);
+            }
         }
         let tokens = [one.token, other.token];
-        self.lacks(What::Token, tokens.map(|token| token.is_none()), step);
+        self.found.lacks(What::Token, tokens.map(|token| token.is_none()), step);
         let [Some(mine), Some(theirs)] = tokens else { return None };
         let detail = "all stages and the draw are the same, as far as the traces tell".to_owned();
         (mine != theirs).then(|| self.differ(What::Token, step, "id", detail, tokens.map(Evidence::from)))
     }
 
+    /// The rows as the model gave them: how many tokens, the likeliest, and the digests of all.
+    fn logits(&mut self, one: &Trace, other: &Trace) -> Option<Difference> {
+        let step = Some(one.step);
+        let stages = [one.stages.first(), other.stages.first()];
+        let [Some(mine), Some(theirs)] = stages else {
+            self.found.lacks(What::Logits, stages.map(|stage| stage.is_none()), step);
+            return None;
+        };
+        if let Some(found) = self.named(What::Logits, step, mine, theirs) {
+            return Some(found);
+        }
+        let digests = [&one.logits_sha256, &other.logits_sha256];
+        if let [Some(mine), Some(theirs)] = digests {
+            return (mine != theirs).then(|| {
+                let detail = format!("below the {TOP} likeliest tokens, by the digests of the rows");
+                let mut found = self.differ(What::Logits, step, "digest", detail, [Evidence::None, Evidence::None]);
+                found.values = None;
+                found.digests = Some([mine.clone(), theirs.clone()]);
+                found
+            });
+        }
+        // Where a stage names all its tokens, it is the row.
+        let lacks = [unnamed(mine) && digests[0].is_none(), unnamed(theirs) && digests[1].is_none()];
+        self.found.lacks(What::Logits, lacks, step);
+        None
+    }
+
     /// What a stage left.
     fn left(&mut self, what: What, step: Option<u64>, mine: &Stage, theirs: &Stage) -> Option<Difference> {
+        let found = self.named(what, step, mine, theirs);
+        if found.is_none() {
+            self.found.lacks(what, [mine, theirs].map(unnamed), step);
+        }
+        found
+    }
+
+    /// How many tokens a stage left, and those it names. They are a set: each is looked for in its place by rank.
+    fn named(&mut self, what: What, step: Option<u64>, mine: &Stage, theirs: &Stage) -> Option<Difference> {
         if mine.candidates != theirs.candidates {
             let values = [mine.candidates, theirs.candidates];
             let detail = format!("after {} {} tokens are left and {}", mine.stage, values[0], values[1]);
             return Some(self.differ(what, step, &mine.stage, detail, values.map(Evidence::from)));
         }
         let redacted = [mine, theirs].map(|stage| stage.top.is_empty() && stage.candidates > 0);
-        self.lacks(what, redacted, step);
+        self.found.lacks(what, redacted, step);
         if redacted.contains(&true) {
             return None;
         }
-        let same = |(mine, theirs): (&Candidate, &Candidate)| {
-            mine.id == theirs.id
-                && bits(mine.logit) == bits(theirs.logit)
-                && bits(mine.probability) == bits(theirs.probability)
+        let tops = [mine, theirs].map(by_rank);
+        let there = |candidate: &Candidate| {
+            [candidate.id.is_some(), candidate.logit.is_some(), candidate.probability.is_some()]
         };
-        let common = mine.top.iter().zip(&theirs.top).take_while(|pair| same(*pair)).count();
-        (common < mine.top.len() || common < theirs.top.len()).then(|| {
+        for rank in 0..tops[0].len().max(tops[1].len()) {
+            let at = tops.each_ref().map(|top| top.get(rank));
+            if let [Some(one), Some(other)] = at {
+                if one == other {
+                    continue;
+                }
+                // What one of them leaves out it does not contradict.
+                let (fields, others) = (there(one), there(other));
+                let same = (one.id == other.id || one.id.is_none() || other.id.is_none())
+                    && agree(one.logit, other.logit)
+                    && agree(one.probability, other.probability);
+                if same {
+                    let lacks = |mine: [bool; 3], theirs: [bool; 3]| {
+                        mine.iter().zip(theirs).any(|(mine, theirs)| !mine && theirs)
+                    };
+                    self.found.lacks(what, [lacks(fields, others), lacks(others, fields)], step);
+                    continue;
+                }
+            }
             let detail =
-                format!("after {} the token at rank {} is another, or has another number", mine.stage, common + 1);
-            let values = [mine, theirs].map(|stage| stage.top.get(common).map_or(Evidence::None, shown));
-            self.differ(what, step, &mine.stage, detail, values)
-        })
+                format!("after {} the token at rank {} is another, or has another number", mine.stage, rank + 1);
+            let values = at.map(|candidate| candidate.map_or(Evidence::None, shown));
+            return Some(self.differ(what, step, &mine.stage, detail, values));
+        }
+        None
+    }
+
+    /// A number that both must hold to be compared.
+    fn number(
+        &mut self,
+        what: What,
+        step: Option<u64>,
+        at: &str,
+        detail: String,
+        numbers: [Option<f64>; 2],
+    ) -> Option<Difference> {
+        self.found.lacks(what, numbers.map(|number| number.is_none()), step);
+        (!agree(numbers[0], numbers[1])).then(|| self.differ(what, step, at, detail, numbers.map(Evidence::from)))
     }
 
     fn differ(&self, what: What, step: Option<u64>, at: &str, detail: String, values: [Evidence; 2]) -> Difference {
         Difference { what, step, at: at.to_owned(), detail, digests: None, values: self.values.then_some(values) }
     }
-
-    fn lacks(&mut self, what: What, lacks: [bool; 2], step: Option<u64>) {
-        let record = match lacks {
-            [true, true] => Side::Both,
-            [true, false] => Side::First,
-            [false, true] => Side::Second,
-            [false, false] => return,
-        };
-        if !self.missing.iter().any(|missing| missing.what == what && missing.record == record) {
-            self.missing.push(Missing { what, record, step });
-        }
-    }
 }
 
-fn bits(number: Option<f64>) -> Option<u64> {
-    number.map(f64::to_bits)
+/// Whether a stage leaves tokens it does not name.
+fn unnamed(stage: &Stage) -> bool {
+    (stage.top.len() as u64) < stage.candidates
+}
+
+/// Whether two numbers are the same bits, or one is not there.
+fn agree(one: Option<f64>, other: Option<f64>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| one.to_bits() == other.to_bits())
+}
+
+/// The tokens a stage names, by (number high first, id low first), in whatever order they were written; in that order where
+/// a number is not there.
+fn by_rank(stage: &Stage) -> Vec<Candidate> {
+    let number = |candidate: &Candidate| candidate.logit.or(candidate.probability);
+    let top = &stage.top;
+    if !top.iter().all(|candidate| number(candidate).is_some()) {
+        return top.clone();
+    }
+    let by_id = ordered((0..).zip(top).map(|(at, candidate)| (candidate.id.unwrap_or_default().into(), at)).collect());
+    let rank = |(place, (_, at)): (u32, Rank)| (falling(number(&top[at as usize]).unwrap_or_default()), place);
+    let by_number = ordered((0..).zip(by_id.iter().copied()).map(rank).collect());
+    by_number.into_iter().map(|(_, place)| top[by_id[place as usize].1 as usize]).collect()
 }
 
 fn shown(candidate: &Candidate) -> Evidence {

@@ -6,8 +6,8 @@ pub const CONTRACT: &str = "quillmate-v1";
 /// The version of the state's JSON form.
 pub const STATE_FORMAT: u32 = 1;
 
-/// The version of a record's JSON form; form 1 is read too.
-pub const RECORD_FORMAT: u32 = 2;
+/// The version of a record's JSON form; forms 1 and 2 are read too.
+pub const RECORD_FORMAT: u32 = 3;
 
 /// The version of the binary form of a frame.
 pub const FRAME_FORMAT: u8 = 1;

@@ -187,11 +187,33 @@ pub struct Candidates {
     pub probabilities: Vec<f64>,
 }
 
+/// What is left of a row after a step of [`candidates`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Every logit divided by the temperature, ids ascending.
+    Scaled,
+    /// The k best of these, in the contract's order.
+    TopK,
+    /// Their probabilities.
+    Softmax,
+    /// The nucleus, with probabilities that sum to 1 again.
+    TopP,
+}
+
 /// The tokens that may be drawn from a row.
 ///
 /// # Errors
 /// Every refusal of the row, and `top_k_above_vocabulary`.
 pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Candidates, MosaicError> {
+    candidates_in_stages(logits, config, &mut |_, _, _| ())
+}
+
+/// [`candidates`]; `seen` gets what each stage leaves: ids, and the scaled logit or the probability of each.
+pub(crate) fn candidates_in_stages<L: Logit>(
+    logits: &[L],
+    config: &SamplingConfig,
+    seen: &mut dyn FnMut(Stage, &[u32], &[f64]),
+) -> Result<Candidates, MosaicError> {
     let vocabulary = check(logits)?;
     if config.top_k > vocabulary {
         return Err(MosaicError::TopKAboveVocabulary { top_k: config.top_k, vocabulary: u64::from(vocabulary) });
@@ -205,16 +227,23 @@ pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Can
         }
         scaled.push(number);
     }
+    let mut ids: Vec<u32> = (0..vocabulary).collect();
+    seen(Stage::Scaled, &ids, &scaled);
     // By (scaled high first, id low first).
-    let mut ids = Vec::with_capacity(config.top_k as usize);
+    ids.clear();
     first(&mut scaled.iter().map(|&number| falling(number)).zip(0..).collect(), &mut |(_, id)| {
         ids.push(id);
         ids.len() == config.top_k as usize
     });
 
     let highest = scaled[ids[0] as usize];
-    let mut probabilities: Vec<f64> = ids.iter().map(|&id| exp(scaled[id as usize] - highest)).collect();
+    let mut probabilities: Vec<f64> = ids.iter().map(|&id| scaled[id as usize]).collect();
+    seen(Stage::TopK, &ids, &probabilities);
+    for number in &mut probabilities {
+        *number = exp(*number - highest);
+    }
     normalize(&mut probabilities);
+    seen(Stage::Softmax, &ids, &probabilities);
     let mut sum = 0.0;
     let reached = probabilities.iter().position(|probability| {
         sum += probability;
@@ -223,6 +252,7 @@ pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Can
     probabilities.truncate(reached.map_or(probabilities.len(), |last| last + 1));
     normalize(&mut probabilities);
     ids.truncate(probabilities.len());
+    seen(Stage::TopP, &ids, &probabilities);
     Ok(Candidates { ids, probabilities })
 }
 
@@ -236,11 +266,14 @@ pub fn select<L: Logit>(
     seed: u64,
     draw_index: u64,
 ) -> Result<SampleDecision, MosaicError> {
-    let config = match strategy {
-        SelectionStrategy::Greedy => return greedy(logits),
-        SelectionStrategy::Sample(config) => config,
-    };
-    let Candidates { ids, probabilities } = candidates(logits, config)?;
+    match strategy {
+        SelectionStrategy::Greedy => greedy(logits),
+        SelectionStrategy::Sample(config) => Ok(drawn(&candidates(logits, config)?, seed, draw_index)),
+    }
+}
+
+/// Walks the candidates with a draw of the seed.
+pub(crate) fn drawn(Candidates { ids, probabilities }: &Candidates, seed: u64, draw_index: u64) -> SampleDecision {
     let u = uniform(seed, draw_index, streams::TOKENS);
     let mut sum = 0.0;
     let at = probabilities.iter().position(|probability| {
@@ -248,14 +281,14 @@ pub fn select<L: Logit>(
         sum > u
     });
     let at = at.unwrap_or(ids.len() - 1);
-    Ok(SampleDecision {
+    SampleDecision {
         token_id: ids[at],
         candidate_count: ids.len() as u32,
         selected_probability: Some(probabilities[at]),
         random_draw: Some(u),
         draw_index: Some(draw_index),
         algorithm_version: ALGORITHM_VERSION,
-    })
+    }
 }
 
 fn greedy<L: Logit>(logits: &[L]) -> Result<SampleDecision, MosaicError> {

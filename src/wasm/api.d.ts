@@ -259,13 +259,16 @@ export interface MosaicDecision extends Decision {
 
 /** What one stage left. */
 export interface TraceStage {
-  /** "logits", a processor's name, then "greedy", or "top_k", "temperature" and "top_p". */
+  /**
+   * "logits", a processor's name, then "greedy", or "top_k", "temperature" and "top_p". Under the older contract "logits",
+   * then "greedy", or "scaled_logits", "top_k", "softmax" and "top_p".
+   */
   stage: string;
   candidates: number;
   removed: number;
   /** The best five at most; empty where redacted. */
   top: ({ id: number; logit: number } | { id: number; probability: number })[];
-  /** The uniform number of the stage itself (XTC). */
+  /** The uniform number of the stage itself (XTC); left out where redacted. */
   draw?: number;
 }
 
@@ -273,13 +276,23 @@ export interface TraceStage {
 export interface Trace {
   contract: "quillmate-v1";
   step: number;
+  /**
+   * SHA-256 of the whole row as it came from the model: of its numbers as little-endian binary64, -0 written as 0. Left out
+   * where redacted, and in traces made before it was recorded.
+   */
+  logits_sha256?: string;
   stages: TraceStage[];
-  /** null when greedy. */
+  /** null when greedy, and where redacted. */
   draw: number | null;
   /** null where redacted. */
   token: number | null;
   /** null when greedy, and where redacted. */
   probability: number | null;
+}
+
+/** The same under the older contract. */
+export interface MosaicTrace extends Omit<Trace, "contract"> {
+  contract: "mosaic-splitmix64-top-k-top-p-v1";
 }
 
 /**
@@ -316,6 +329,9 @@ export function loadState(state: unknown): GeneratorState | MosaicState;
 
 /** Emits the next token of a run of the older contract: the decision, and the state after it. */
 export function mosaicStep(state: MosaicState, logits: Logits): { decision: MosaicDecision; state: MosaicState };
+
+/** Why these logits decide the next token of a run of the older contract. Emits nothing; `redact` as in `Generator.trace`. */
+export function mosaicTrace(state: MosaicState, logits: Logits, options?: { redact?: boolean }): MosaicTrace;
 
 /**
  * The seed for a use of its own, such as `draft-model` or `repair-attempt-1`, as a decimal string: HKDF-SHA256 of root, label
@@ -371,7 +387,9 @@ export class Generator {
    * Why these logits decide it, in at most 25 stages of five tokens. Emits nothing, and is never made unasked. A
    * `SparseRow` is refused unless it has all logits: the stages count and rank all tokens.
    *
-   * @param options `redact`: without ids, logits and probabilities; names, counts and draws stay
+   * @param options `redact`: without ids, logits, probabilities, digest and draws, from which the text or the seed could be
+   *   computed. Names of stages and counts of tokens stay, up to XTC, where the stages end: its counts tell of its draw.
+   *   Whoever has the model and the prompt can still test a guessed text against the counts.
    */
   trace(logits: Logits | SparseRow, options?: { redact?: boolean }): Trace;
   /** A plain object, safe for `JSON.stringify`. */
@@ -471,14 +489,34 @@ export type Why =
 /** Recomputes a claim from a record: the same function the server calls. */
 export function verify(record: RunRecord, claim: Claim): Verdict;
 
-/** A stored run as one JSON file, form 2; form 1 is read too. `null` is what nobody recorded. Its JSON Schema is in the crate. */
+/** The circumstances a run was made in. No replay depends on them. A run that went on in others names all: "4, then 2". */
+export interface Environment {
+  /** What this package's crate was built with: cargo features, then instruction sets, each with a plus. */
+  build_features: string | null;
+  /** Version and cargo features of the server that ran it. */
+  server: string | null;
+  /** What the processor that computed the logits offers. */
+  cpu_features: string | null;
+  /** Which kernels computed them, by name. */
+  kernels: string | null;
+  /** How many threads did, in decimal. */
+  threads: string | null;
+  /** Tokens drafted for a pass at the most, in decimal; "0": speculation was off. */
+  drafts: string | null;
+}
+
+/**
+ * A stored run as one JSON file, form 3. `null` is what nobody recorded. Its JSON Schema is in the crate. `firstDivergence`
+ * reads forms 1 and 2 as well; form 2 is this one without `environment`.
+ */
 export interface RecordFile {
-  record: 2;
-  /** What a replay depends on besides the start. */
+  record: 3;
+  /** What a replay depends on besides the start, and the circumstances. */
   identity: {
     /** The release of this package's crate that chose the tokens, and what it was built for: see `release()`. */
     crate_version: string | null;
     target: string | null;
+    environment: Environment;
     model: {
       /** For people; no comparison looks at it. */
       name: string | null;
@@ -504,14 +542,22 @@ export interface RecordFile {
   stop: { max_tokens: number | null; end_tokens: number[] | null; reason: string | null };
 }
 
-/** Where two records first part, and in what. */
+/** Where two records, or two lists of traces, first part, and in what. */
 export interface Comparison {
-  /** `same` needs evidence for every part of every step; without it `insufficient`, never `same`. */
+  /**
+   * `same` needs evidence for every part of every step; without it `insufficient`, never `same`. Traces hold neither input
+   * ids nor all settings nor the stop: two lists of them are never `same`.
+   */
   outcome: "same" | "diverged" | "insufficient";
   /** The whole of it in words: what differs of what made the records comes first. */
   paragraph: string;
-  /** What differs, or is not said by both, of what made the records. No divergence of the runs by itself. */
-  release: { field: string; first: string | null; second: string | null }[];
+  /**
+   * What differs, or is not said by both, of what made the records. No divergence of the runs by itself. `circumstance`: it
+   * is of the `environment`.
+   */
+  release: { field: string; first: string | null; second: string | null; circumstance: boolean }[];
+  /** What differs and took no part in the runs, such as the seeds where no draw was made. */
+  beside: { field: string; detail: string; values?: [unknown, unknown] }[];
   first: {
     what: "input_ids" | "logits" | "settings" | "candidates" | "draw" | "token" | "stop";
     /** Counted in the first record; null for input ids. */
@@ -519,7 +565,7 @@ export interface Comparison {
     /** Where in it: `index 3`, `rank 2`, `top_k`, `processors[0]`, … */
     at: string;
     detail: string;
-    /** Checksums of the two frames, where logits differ. */
+    /** Checksums of the two frames, or digests of the two rows, where logits differ. */
     digests?: [string, string];
     /** What stands there in the first and in the second record, where values were asked for. */
     values?: [unknown, unknown];
@@ -532,6 +578,9 @@ export interface Comparison {
   steps: number;
 }
 
+/** One trace a step, in the order of the steps: as a list, or as the file that `first-divergence` reads. */
+export type Traces = readonly (Trace | MosaicTrace)[] | { traces: readonly (Trace | MosaicTrace)[] };
+
 /**
  * Compares two records: input ids, then for each step logits, settings and processors, candidates, draw and token, then the stop.
  * Raw values (ids, logits, probabilities, seeds, draws) are left out unless `values` is true.
@@ -541,6 +590,11 @@ export function firstDivergence(
   second: RecordFile,
   options?: { values?: boolean },
 ): Comparison;
+/**
+ * Compares two lists of traces, step by step, as far as both hold them. A record cannot be compared with traces
+ * (`record_and_traces`).
+ */
+export function firstDivergence(first: Traces, second: Traces, options?: { values?: boolean }): Comparison;
 
-/** What this build can say of itself in a record. */
-export function release(): { crate_version: string; target: string };
+/** What this build can say of itself in a record: all of `identity` but `model` and `constraint`. */
+export function release(): { crate_version: string; target: string; environment: Environment };

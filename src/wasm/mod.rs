@@ -20,7 +20,7 @@ pub use divergence::{first_divergence, release};
 pub use frame::Frame;
 pub use generator::Generator;
 pub use lent::logits_buffer;
-pub use mosaic::{load_state, mosaic_decision, mosaic_step};
+pub use mosaic::{load_state, mosaic_decision, mosaic_step, mosaic_trace};
 pub use verify::verify;
 
 use js_sys::{BigInt, Float64Array, Object, Reflect, Uint32Array};

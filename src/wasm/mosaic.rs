@@ -44,6 +44,15 @@ pub fn mosaic_step(state: &JsValue, logits: &JsValue) -> Result<Object, JsValue>
     Ok(object)
 }
 
+/// `mosaicTrace(state, logits, {redact})`.
+#[wasm_bindgen(js_name = mosaicTrace, skip_typescript)]
+pub fn mosaic_trace(state: &JsValue, logits: &JsValue, options: &JsValue) -> Result<JsValue, JsValue> {
+    let state = MosaicState::from_object(read::object("state", state)?).map_err(refuse)?;
+    let (row, redact) = (read::logits(logits)?.wide(), read::flag("options", "redact", options)?);
+    let trace = state.trace(&row).map_err(refuse)?;
+    to_plain(&if redact { trace.redacted() } else { trace }.written())
+}
+
 /// `"greedy"`, or an object with temperature, topK and topP, all three given.
 fn strategy(value: &JsValue) -> Result<SelectionStrategy, JsValue> {
     if value.as_string().as_deref() == Some("greedy") {

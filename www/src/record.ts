@@ -2,7 +2,7 @@
 import type { RecordFile } from "@quillmate/sampler";
 import { count } from "./check";
 import { ApiError } from "./errors";
-import type { RunTake } from "./takes";
+import { type RunTake, unknownEnvironment } from "./takes";
 import { record } from "./wire";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -24,12 +24,13 @@ export function fromBase64(text: string): Bytes {
 export function toRecord(take: RunTake, frames: readonly Bytes[]): RecordFile {
   const { name, sha256, arithmetic, tokenizer_sha256, vocab } = take.model;
   return {
-    record: 2,
+    record: 3,
     identity: {
       crate_version: take.made?.crate_version ?? null,
       target: take.made?.target ?? null,
       model: { name, sha256, arithmetic: arithmetic ?? null, tokenizer_sha256, vocab },
       constraint: take.constraint ?? null,
+      environment: take.made?.environment ?? unknownEnvironment,
     },
     start: take.start,
     tokens: take.tokens,
@@ -40,7 +41,7 @@ export function toRecord(take: RunTake, frames: readonly Bytes[]): RecordFile {
   };
 }
 
-/** A record that can become a take: each token with its frame, and the model it is of. Form 1 is brought to form 2. */
+/** A record that can become a take: each token with its frame, and the model it is of. Forms 1 and 2 are brought to form 3. */
 export function readRecord(json: string): { record: RecordFile; frames: Bytes[] } {
   const found = parsed(json, record);
   const frames = found.frames?.filter((frame) => frame !== null) ?? [];

@@ -1,5 +1,5 @@
 // What a take is, and what can be said about it.
-import type { Claim, Comparison } from "@quillmate/sampler";
+import type { Claim, Comparison, Environment } from "@quillmate/sampler";
 import { sameProcessors, sayProcessor } from "./processors";
 import type { GeneratorState, Model, Settings, Verdict } from "./wire";
 
@@ -20,6 +20,8 @@ export interface HandTake extends Common {
 export interface Made {
   crate_version: string | null;
   target: string | null;
+  /** The circumstances; missing in takes kept before they were recorded. */
+  environment?: Environment;
 }
 
 export interface Compared {
@@ -89,6 +91,16 @@ export function reached(take: RunTake): GeneratorState {
   return { ...start, step: start.step + tokens.length, tokens: [...start.tokens, ...tokens] };
 }
 
+/** Circumstances of which nothing is known. */
+export const unknownEnvironment: Environment = {
+  build_features: null,
+  server: null,
+  cpu_features: null,
+  kernels: null,
+  threads: null,
+  drafts: null,
+};
+
 const both = (one: string | null, other: string | null): string | null =>
   one === null || other === null || one === other || one.endsWith(`, then ${other}`) ? one : `${one}, then ${other}`;
 
@@ -97,7 +109,20 @@ export function madeBy(take: RunTake, now: Made): Made | null {
   const before = take.made ?? null;
   if (take.tokens.length === 0) return now;
   if (before === null) return null;
-  return { crate_version: both(before.crate_version, now.crate_version), target: both(before.target, now.target) };
+  const { environment: old = unknownEnvironment } = before;
+  const { environment: here = unknownEnvironment } = now;
+  return {
+    crate_version: both(before.crate_version, now.crate_version),
+    target: both(before.target, now.target),
+    environment: {
+      build_features: both(old.build_features, here.build_features),
+      server: both(old.server, here.server),
+      cpu_features: both(old.cpu_features, here.cpu_features),
+      kernels: both(old.kernels, here.kernels),
+      threads: both(old.threads, here.threads),
+      drafts: both(old.drafts, here.drafts),
+    },
+  };
 }
 
 /** What this browser says it sampled, for the server (or a replay) to check. */

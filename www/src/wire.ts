@@ -1,5 +1,5 @@
 // The things that travel between page, server and file, each with the check that lets it in.
-import type { GeneratorState, RecordFile, Verdict } from "@quillmate/sampler";
+import type { Environment, GeneratorState, RecordFile, Verdict } from "@quillmate/sampler";
 import { count, type Json, list, number, object, oneOf, orNull, seed, text, UnexpectedShape } from "./check";
 import { readProcessors } from "./processors";
 
@@ -124,19 +124,20 @@ export function end(value: unknown): End {
   };
 }
 
-/** A record of form 2, or of form 1, which said less: what it did not say is null. */
+/** A record of form 3, or of forms 1 and 2, which said less: what they did not say is null. */
 export function record(value: unknown): RecordFile {
   const it = object(value, "the record");
-  if (it["record"] !== 1 && it["record"] !== 2) throw new UnexpectedShape("a record of form 1 or 2");
+  if (it["record"] !== 1 && it["record"] !== 2 && it["record"] !== 3) throw new UnexpectedShape("a record of form 1, 2 or 3");
   const identity = it["record"] === 1 ? it : object(it["identity"], "identity");
   const stop = it["record"] === 1 ? it : object(it["stop"], "stop");
   return {
-    record: 2,
+    record: 3,
     identity: {
       crate_version: orNull(text)(identity["crate_version"], "identity.crate_version"),
       target: orNull(text)(identity["target"], "identity.target"),
       model: model(identity["model"]),
       constraint: orNull(text)(identity["constraint"], "identity.constraint"),
+      environment: environment(it["record"] === 3 ? object(identity["environment"], "identity.environment") : {}),
     },
     start: state(it["start"], "start"),
     tokens: tokens(it["tokens"], "tokens"),
@@ -148,6 +149,19 @@ export function record(value: unknown): RecordFile {
       end_tokens: orNull(tokens)(stop["end_tokens"], "stop.end_tokens"),
       reason: orNull(text)(stop["reason"], "stop.reason"),
     },
+  };
+}
+
+/** Circumstances: what is not said is null. */
+function environment(it: Json): Environment {
+  const said = (name: keyof Environment): string | null => orNull(text)(it[name], `identity.environment.${name}`);
+  return {
+    build_features: said("build_features"),
+    server: said("server"),
+    cpu_features: said("cpu_features"),
+    kernels: said("kernels"),
+    threads: said("threads"),
+    drafts: said("drafts"),
   };
 }
 

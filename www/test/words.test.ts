@@ -6,7 +6,7 @@ import { sayPreview } from "../src/preview";
 import { fileName, fromBase64, readRecord, toBase64, toRecord, toVector } from "../src/record";
 import type { Agreement } from "../src/sampler.worker";
 import { fields, shortSeed } from "../src/settings";
-import { claimOf, describeSettings, firstDifference, madeBy, type RunTake, shown } from "../src/takes";
+import { claimOf, describeSettings, firstDifference, madeBy, type RunTake, shown, unknownEnvironment } from "../src/takes";
 import { sayAgain, sayReplay, sayVerdict } from "../src/verdict";
 import * as wire from "../src/wire";
 
@@ -129,6 +129,7 @@ describe("a record", () => {
     const record = toRecord({ ...take, made: made("0.1.0"), end_tokens: [0] }, frames);
     expect(record.identity).toEqual({
       ...made("0.1.0"),
+      environment: unknownEnvironment,
       model: { name: "m", sha256: "a", arithmetic: "x-1", tokenizer_sha256: "b", vocab: 9 },
       constraint: null,
     });
@@ -142,7 +143,17 @@ describe("a record", () => {
     expect(old.stop.end_tokens).toBeNull();
   });
 
-  it("of form 1 is brought to form 2", () => {
+  it("of form 2 has circumstances that are not known, and one of form 3 keeps its own", () => {
+    const environment = { ...unknownEnvironment, threads: "4, then 2", kernels: "avx2" };
+    const record = toRecord({ ...take, made: { ...made("0.1.0"), environment } }, frames);
+    expect(record.identity.environment).toEqual(environment);
+    expect(readRecord(JSON.stringify(record)).record).toEqual(record);
+    const { environment: _, ...identity } = record.identity;
+    const old = readRecord(JSON.stringify({ ...record, record: 2, identity })).record;
+    expect(old).toEqual({ ...record, identity: { ...identity, environment: unknownEnvironment } });
+  });
+
+  it("of form 1 is brought to form 3", () => {
     const { arithmetic: _, ...model } = take.model;
     const old = { record: 1, model, start: take.start, tokens: take.tokens, frames: frames.map(toBase64), reason: "length" };
     const { record } = readRecord(JSON.stringify(old));
@@ -151,6 +162,7 @@ describe("a record", () => {
       target: null,
       model: { ...model, arithmetic: null },
       constraint: null,
+      environment: unknownEnvironment,
     });
     expect(record.stop).toEqual({ max_tokens: null, end_tokens: null, reason: "length" });
   });
@@ -158,9 +170,11 @@ describe("a record", () => {
   it("names every release that went on with a take", () => {
     expect(madeBy({ ...take, tokens: [] }, made("2"))).toEqual(made("2"));
     expect(madeBy(take, made("2"))).toBeNull();
-    expect(madeBy({ ...take, made: made("2") }, made("2"))).toEqual(made("2"));
+    expect(madeBy({ ...take, made: made("2") }, made("2"))).toEqual({ ...made("2"), environment: unknownEnvironment });
     const both = madeBy({ ...take, made: made("1") }, made("2"));
-    expect(both).toEqual(made("1, then 2"));
+    expect(both).toEqual({ ...made("1, then 2"), environment: unknownEnvironment });
+    const here = { ...made("2"), environment: { ...unknownEnvironment, build_features: "+simd128" } };
+    expect(madeBy({ ...take, made: here }, here)).toEqual(here);
     expect(madeBy({ ...take, made: both }, made("2"))).toEqual(both);
   });
 
@@ -170,6 +184,7 @@ describe("a record", () => {
     "[]",
     '{"record":2}',
     '{"record":3}',
+    '{"record":4}',
     JSON.stringify({ ...toRecord(take, frames), frames: [] }),
     JSON.stringify({ ...toRecord(take, frames), start: { ...take.start, seed: 41 } }),
   ])("is refused with a code where it is none: %s", (file) => {

@@ -269,6 +269,12 @@ impl Llama {
         })
     }
 
+    /// Which instructions it computes with.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
     /// The longest context.
     #[must_use]
     pub fn context(&self) -> usize {

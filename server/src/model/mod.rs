@@ -102,6 +102,10 @@ impl ModelError {
 pub trait LanguageModel: Send + Sync {
     /// Who it is.
     fn identity(&self) -> &Identity;
+    /// Which kernels compute with it on this processor, by name. They change no bit.
+    fn kernels(&self) -> &'static str {
+        "plain"
+    }
     /// The longest context (prompt and tokens together) it can see.
     fn context(&self) -> usize;
     /// The tokens after which a text is over.

@@ -95,6 +95,10 @@ impl LanguageModel for SmolLm2 {
         &self.identity
     }
 
+    fn kernels(&self) -> &'static str {
+        self.llama.isa().name()
+    }
+
     fn context(&self) -> usize {
         self.llama.context()
     }

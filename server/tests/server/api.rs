@@ -54,13 +54,16 @@ fn a_run_from_its_beginning_to_its_verdict() {
 
     let record = server.get(&format!("/api/runs/{id}/record")).1;
     let encoded: Vec<String> = frames.iter().map(|frame| Base64::encode_string(frame)).collect();
-    assert_eq!(record["record"], 2);
+    assert_eq!(record["record"], 3);
     assert_eq!(record["frames"], json!(encoded));
     assert_eq!(record["tokens"], run["tokens"]);
     assert_eq!(record["start"], run["start"]);
     let identity = json!({"crate_version": quillmate_sampler::CRATE_VERSION, "target": quillmate_sampler::TARGET,
-        "model": run["model"], "constraint": null});
+        "model": run["model"], "constraint": null, "environment": record["identity"]["environment"]});
     assert_eq!(record["identity"], identity);
+    for circumstance in ["build_features", "server", "cpu_features", "kernels", "threads", "drafts"] {
+        assert!(record["identity"]["environment"][circumstance].is_string(), "{circumstance}");
+    }
     assert_eq!(record["stop"], json!({"max_tokens": 40, "end_tokens": [0], "reason": run["reason"]}));
     assert_eq!(record["draws_used"], frames.len());
     // The package reads it, and finds every part of every step in it.

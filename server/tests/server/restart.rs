@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quillmate_sampler::RecordFile;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -152,6 +153,43 @@ fn a_record_names_every_release_that_chose_its_tokens() {
     assert_eq!(record()["stop"]["end_tokens"], Value::Null);
 }
 
+/// Threads and drafts change no bit: a run goes on whatever they are, and its record names all of them.
+#[test]
+fn a_record_names_all_circumstances_and_no_text_depends_on_them() {
+    let whole = uninterrupted();
+    let environment = |server: &Server, id: &str| {
+        let record = server.get(&format!("/api/runs/{id}/record")).1;
+        RecordFile::from_json(&record.to_string()).unwrap().identity.environment
+    };
+    let data = tempdir().unwrap();
+    let id = interrupted(data.path());
+    let server = Server::tiny(data.path(), &["--threads", "3", "--drafts", "0", "--step-delay-ms", "5"]);
+    server.watch(&id, server.tokens(&id).len() as u64).frame();
+    server.kill();
+    let server = Server::tiny(data.path(), &["--threads", "1", "--drafts", "2"]);
+    assert_eq!(server.written(&id), whole);
+    let found = environment(&server, &id);
+    let ended = |text: &Option<String>, end: &str| {
+        assert!(text.as_deref().unwrap().ends_with(end), "{text:?} does not end with {end}");
+    };
+    ended(&found.threads, "3, then 1");
+    ended(&found.drafts, "4, then 0, then 2");
+    assert_eq!(found.build_features.as_deref(), Some(quillmate_sampler::BUILD_FEATURES));
+    assert!(found.server.as_deref().unwrap().starts_with(env!("CARGO_PKG_VERSION")));
+    assert_eq!((found.kernels.as_deref(), found.cpu_features.is_some()), (Some("plain"), true));
+    drop(server);
+
+    // A run of a release that did not record them, gone on with: of its first part they are not known.
+    let data = tempdir().unwrap();
+    let id = interrupted(data.path());
+    change(data.path(), "DROP TABLE environments; PRAGMA user_version = 4");
+    let server = Server::tiny(data.path(), &["--threads", "3", "--step-delay-ms", "2"]);
+    assert_eq!(server.written(&id), whole);
+    assert_eq!(environment(&server, &id).threads.as_deref(), Some("not recorded, then 3"));
+    change(data.path(), "DELETE FROM environments");
+    assert_eq!(environment(&server, &id), quillmate_sampler::Environment::default());
+}
+
 #[test]
 fn another_arithmetic_does_not_go_on_with_a_run_of_the_same_file() {
     let whole = uninterrupted();
@@ -161,7 +199,7 @@ fn another_arithmetic_does_not_go_on_with_a_run_of_the_same_file() {
     change(
         data.path(),
         "ALTER TABLE runs DROP COLUMN arithmetic; ALTER TABLE runs DROP COLUMN constrained_by; \
-         DROP TABLE releases; PRAGMA user_version = 1",
+         DROP TABLE releases; DROP TABLE environments; PRAGMA user_version = 1",
     );
     let server = Server::tiny(data.path(), &[]);
     let run = server.run(&id);
@@ -180,7 +218,10 @@ fn a_run_of_a_release_before_constraints_goes_on() {
     let whole = uninterrupted();
     let data = tempdir().unwrap();
     let id = interrupted(data.path());
-    change(data.path(), "ALTER TABLE runs DROP COLUMN constrained_by; DROP TABLE releases; PRAGMA user_version = 2");
+    change(
+        data.path(),
+        "ALTER TABLE runs DROP COLUMN constrained_by; DROP TABLE releases; DROP TABLE environments; PRAGMA user_version = 2",
+    );
     let server = Server::tiny(data.path(), &[]);
     assert_eq!(server.written(&id), whole);
     assert_eq!(server.run(&id)["constraint"], json!(null));

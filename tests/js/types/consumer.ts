@@ -11,6 +11,7 @@ import init, {
   loadState,
   mosaicDecision,
   mosaicStep,
+  mosaicTrace,
   randomSeed,
   release,
   SamplerError,
@@ -163,7 +164,7 @@ run.position = 3;
 const probability: number | null = mosaicDecision(logits, { temperature: 1, topK: 2, topP: 1 }, "42", 0).selected_probability;
 mosaicDecision(logits, "greedy", 42n, 0n);
 const file: RecordFile = {
-  record: 2,
+  record: 3,
   identity: {
     ...release(),
     model: { name: "m", sha256: null, arithmetic: null, tokenizer_sha256: null, vocab: 64 },
@@ -178,6 +179,10 @@ const file: RecordFile = {
 };
 const parted = firstDivergence(file, file, { values: true });
 parted.first?.what satisfies string | undefined;
+const traced = firstDivergence([run.trace(logits)], { traces: [run.trace(logits, { redact: true })] });
+traced.beside.map(({ field }) => field.toUpperCase());
+// @ts-expect-error a record cannot be compared with traces
+firstDivergence(file, [run.trace(logits)]);
 if (parted.outcome === "insufficient") parted.missing.length.toFixed();
 const derived: string = deriveSeed(42n, "draft-model", 0);
 Generator.replay(model, state).free();
@@ -185,6 +190,7 @@ Generator.newCandidate(model, state, 1n).free();
 Generator.resume(null, state).free();
 const loaded = loadState(JSON.parse("{}"));
 if (loaded.contract === "quillmate-v1") Generator.fromState(null, loaded);
+else if (mosaicTrace(loaded, logits, { redact: true }).contract !== "mosaic-splitmix64-top-k-top-p-v1") throw new Error("never");
 else mosaicStep(loaded, logits).state.draws.toFixed();
 // @ts-expect-error the older contract has no defaults
 mosaicDecision(logits, { temperature: 1 }, "42", 0);
