@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use quillmate_sampler::{GeneratorState, Run};
 use quillmate_server::model::smollm2::{Progress, SHA256, SmolLm2};
 use quillmate_server::model::{LanguageModel, Session};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use crate::support::{Server, model_file, request, sample};
@@ -86,6 +87,67 @@ fn a_session_gives_the_same_bits_however_it_came_to_be() {
     assert!(model.open().prefill(&[]).is_err());
     assert!(model.open().prefill(&[49_152]).is_err());
     assert!(model.open().prefill(&vec![1; 4097]).is_err());
+}
+
+#[derive(Deserialize)]
+struct Golden {
+    model: Value,
+    runs: Vec<GoldenRun>,
+}
+
+#[derive(Deserialize)]
+struct GoldenRun {
+    prompt: String,
+    prompt_ids: Vec<u32>,
+    seed: String,
+    settings: Value,
+    tokens: Vec<u32>,
+    text: String,
+}
+
+/// The token ids that were written down: three prompts, greedy and seeded, 40 tokens each. Of this implementation
+/// (`examples/golden_run.rs`), so that a change of what it computes or chooses is noticed; the digest of a row stands beside, in
+/// `llama.rs`.
+#[test]
+fn the_golden_runs_give_the_tokens_that_were_written_down() {
+    let Some(path) = model_file() else { return };
+    let golden: Golden = serde_json::from_str(include_str!("vectors/golden_run.json")).unwrap();
+    let model = load(&path);
+    assert_eq!(golden.model, json!(model.identity()));
+    let mut prompts: Vec<&str> = golden.runs.iter().map(|run| run.prompt.as_str()).collect();
+    prompts.dedup();
+    let greedy = golden.runs.iter().filter(|run| run.settings["temperature"] == 0.0).count();
+    assert_eq!((golden.runs.len(), prompts.len(), greedy), (6, 3, 3));
+    for run in &golden.runs {
+        assert_eq!(model.encode(&run.prompt).unwrap(), run.prompt_ids);
+        let state = json!({"contract": "quillmate-v1", "format": 1, "seed": run.seed, "step": 0, "prompt": run.prompt_ids,
+            "tokens": [], "settings": run.settings});
+        let mut here = Run::from_state(GeneratorState::from_json(&state.to_string()).unwrap());
+        let mut session = model.open();
+        let mut row = session.prefill(&run.prompt_ids).unwrap();
+        assert_eq!(run.tokens.len(), 40);
+        for (step, &token) in run.tokens.iter().enumerate() {
+            assert_eq!(
+                here.step_with(&row).unwrap(),
+                token,
+                "step {step} after {:?} with {}",
+                run.prompt,
+                run.settings
+            );
+            row = session.feed(token).unwrap();
+        }
+        assert_eq!(quillmate_server::text::text(model.tokens(), &run.tokens), run.text);
+    }
+    // And by the server, which drafts.
+    let data = tempdir().unwrap();
+    let server = Server::start(data.path(), path.to_str().unwrap(), &["--drafts", "4"]);
+    for run in &golden.runs {
+        let asked = json!({"prompt": run.prompt, "seed": run.seed, "settings": run.settings, "length": 40});
+        let ids = server.write(&asked).tokens;
+        // It ends where the model does.
+        assert_eq!(ids, run.tokens[..ids.len()], "{:?} with {}", run.prompt, run.settings);
+        assert!(ids.len() == 40 || model.end_tokens().contains(ids.last().unwrap()));
+    }
 }
 
 #[test]
