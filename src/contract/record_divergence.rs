@@ -272,7 +272,14 @@ impl<'a> Search<'a> {
                 (mine, theirs) => mine.is_none() && theirs.is_none(),
             };
             if !same {
-                let name = |one: Option<&Processor>| one.map_or("none", Processor::name);
+                let version = |one: Option<&Processor>| one.map_or(0, Processor::version);
+                let versions =
+                    mine.map(Processor::name) == theirs.map(Processor::name) && version(mine) != version(theirs);
+                let name = |one: Option<&Processor>| match one {
+                    Some(one) if versions => format!("{} version {}", one.name(), one.version()),
+                    Some(one) => one.name().to_owned(),
+                    None => "none".to_owned(),
+                };
                 let detail = format_args!("processor {at} differs ({} and {})", name(mine), name(theirs));
                 let value = |one: Option<&Processor>| one.cloned().map_or(Evidence::None, Evidence::Processor);
                 let values = [value(mine), value(theirs)];
@@ -430,9 +437,9 @@ fn tells_prompt_from_tokens(processor: &Processor) -> bool {
         Processor::RepetitionPenalty(it) | Processor::FrequencyPenalty(it) | Processor::PresencePenalty(it) => {
             without_prompt(&it.window)
         }
-        Processor::Dry(it) => without_prompt(&it.window),
+        Processor::Dry(it) | Processor::DryV2(it) => without_prompt(&it.window),
         Processor::NoRepeatNgram { window, .. } => without_prompt(window),
-        Processor::ForcedPrefix(_) | Processor::MinLength { .. } => true,
+        Processor::ForcedPrefix(_) | Processor::MinLength { .. } | Processor::ForcedEnd { .. } => true,
         // XTC does by its draws, which are looked at before.
         _ => false,
     }

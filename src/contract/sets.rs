@@ -17,7 +17,7 @@ pub fn ids(set: &[u32]) -> Vec<u32> {
 pub fn same_rule(one: &Processor, other: &Processor) -> bool {
     let (mut one, mut other) = (one.clone(), other.clone());
     let words = [&mut one, &mut other].map(|processor| match processor {
-        Processor::Dry(it) => std::mem::take(&mut it.breakers),
+        Processor::Dry(it) | Processor::DryV2(it) => std::mem::take(&mut it.breakers),
         Processor::BadWords(words) => std::mem::take(words),
         _ => Vec::new(),
     });
@@ -42,7 +42,7 @@ fn set_of(processor: &mut Processor) -> Option<&mut Vec<u32>> {
         }
         Processor::Xtc(it) => Some(&mut it.exempt),
         Processor::Allow(tokens) | Processor::Deny(tokens) => Some(tokens),
-        Processor::MinLength { end_tokens, .. } => Some(end_tokens),
+        Processor::MinLength { end_tokens, .. } | Processor::ForcedEnd { end_tokens, .. } => Some(end_tokens),
         _ => None,
     }
 }
