@@ -554,11 +554,12 @@ fn what_is_a_set_is_compared_as_a_set() {
     let frequency =
         |exempt: Value| json!({"name": "frequency_penalty", "version": 1, "penalty": 1.1, "exempt": exempt});
     let presence = |exempt: Value| json!({"name": "presence_penalty", "version": 1, "penalty": 1.1, "exempt": exempt});
-    let dry = |breakers: Value| json!({"name": "dry", "version": 1, "multiplier": 1.0, "base": 2.0, "allowed_length": 2, "breakers": breakers});
+    let dry = |breakers: Value| json!({"name": "dry", "version": 2, "multiplier": 1.0, "base": 2.0, "allowed_length": 2, "breakers": breakers});
     let words = |words: Value| json!({"name": "bad_words", "version": 1, "words": words});
     let bias = |biases: Value| json!({"name": "logit_bias", "version": 1, "biases": biases});
     let list = |name: &str, tokens: Value| json!({"name": name, "version": 1, "tokens": tokens});
     let length = |tokens: Value| json!({"name": "min_length", "version": 1, "length": 2, "end_tokens": tokens});
+    let end = |tokens: Value| json!({"name": "forced_end", "version": 1, "length": 2, "end_tokens": tokens});
     let xtc =
         |exempt: Value| json!({"name": "xtc", "version": 1, "probability": 0.5, "threshold": 0.1, "exempt": exempt});
     for (one, same, other) in [
@@ -571,12 +572,19 @@ fn what_is_a_set_is_compared_as_a_set() {
         (list("allow", json!([1, 2])), list("allow", json!([2, 1])), list("allow", json!([1]))),
         (list("deny", json!([1, 2])), list("deny", json!([2, 1])), list("deny", json!([1]))),
         (length(json!([1, 2])), length(json!([2, 1])), length(json!([1]))),
+        (end(json!([1, 2])), end(json!([2, 1])), end(json!([1]))),
         (xtc(json!([1, 2])), xtc(json!([2, 1])), xtc(json!([1]))),
     ] {
         let comparison = compare(&with(&one), &with(&same));
         assert_eq!(comparison.first, None, "{one} and {same}: {}", comparison.paragraph);
         parts(&compare(&with(&one), &with(&other)), What::Settings, Some(0), "processors[0]");
     }
+    // Another version of a rule is another rule, and is said as one.
+    let mut old = dry(json!([[1]]));
+    old["version"] = 1.into();
+    let comparison = compare(&with(&old), &with(&dry(json!([[1]]))));
+    parts(&comparison, What::Settings, Some(0), "processors[0]");
+    assert!(comparison.paragraph.contains("(dry version 1 and dry version 2)"), "{}", comparison.paragraph);
     // A prefix is a sequence.
     let (forth, back) = (list("forced_prefix", json!([1, 2])), list("forced_prefix", json!([2, 1])));
     parts(&compare(&with(&forth), &with(&back)), What::Settings, Some(0), "processors[0]");
