@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quillmate_sampler::{SampleError, StateError};
+use quillmate_sampler::StateError;
 use quillmate_server::model::ModelError;
 
 use crate::plan::Side;
@@ -32,14 +32,6 @@ pub enum EvaluateError {
     /// The model cannot be loaded, or failed.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The sampler refused the model's logits, or a processor left nothing of them.
-    #[error("{task}: {error}")]
-    Sample {
-        /// Which text.
-        task: String,
-        /// Why.
-        error: SampleError,
-    },
     /// A file cannot be read or written.
     #[error("{path}: {1}", path = .0.display())]
     File(PathBuf, std::io::Error),

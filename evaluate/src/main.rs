@@ -1,6 +1,8 @@
 //! Compares two settings of the sampler on frozen prompts, pair by pair: the same prompts, seeds and model for both.
 
+mod cost;
 mod error;
+mod failures;
 mod metrics;
 mod plan;
 mod plot;
@@ -30,7 +32,8 @@ use summary::Summary;
 /// Compares two settings of the sampler on frozen prompts, pair by pair.
 ///
 /// Every prompt is continued with every seed, once with the settings A and once with B. Reported are the paired differences
-/// B − A in length, repetition, self-perplexity, validity where a schema is given, and speed, each with a 95 % interval.
+/// B − A in length, repetition, self-perplexity, validity where a schema is given, time to the first token and for each
+/// further one, speed and cost, each with a 95 % interval; and how many texts failed, by category.
 ///
 /// It may be stopped at any time, by Ctrl-C or worse: the same command goes on where it was, and comes to the same texts.
 ///
@@ -207,6 +210,10 @@ fn print(summary: &Summary, out: &Path) {
             report::interval(of),
         ];
         text += &format!("| {} |\n", cells.join(" | "));
+    }
+    text += "\n| failures | A | B | both | only A | only B |\n|---|---|---|---|---|---|\n";
+    for of in &summary.failures {
+        text += &format!("| {} | {} | {} | {} | {} | {} |\n", of.title, of.a, of.b, of.both, of.only_a, of.only_b);
     }
     text += &format!("\n{}\n{}\n", summary.cautions[0], out.join("report.html").display());
     // Whoever reads no further has not asked for an error.

@@ -19,8 +19,16 @@ pub enum Metric {
     Perplexity,
     /// Whether the text is JSON that a schema allows.
     Valid,
+    /// Milliseconds from the prompt to the first token.
+    FirstToken,
+    /// Milliseconds for each token after the first.
+    PerToken,
     /// Tokens per second after the first.
     Speed,
+    /// Passes through the model.
+    Passes,
+    /// Seconds of processor time.
+    Cpu,
 }
 
 impl Metric {
@@ -33,7 +41,11 @@ impl Metric {
             Self::Distinct(3),
             Self::Perplexity,
             Self::Surprise,
+            Self::FirstToken,
+            Self::PerToken,
             Self::Speed,
+            Self::Passes,
+            Self::Cpu,
         ];
         if schema {
             all.insert(6, Self::Valid);
@@ -49,7 +61,11 @@ impl Metric {
             Self::Surprise => "log_perplexity".into(),
             Self::Perplexity => "self_perplexity".into(),
             Self::Valid => "schema_valid".into(),
+            Self::FirstToken => "milliseconds_to_first_token".into(),
+            Self::PerToken => "milliseconds_per_token".into(),
             Self::Speed => "tokens_per_second".into(),
+            Self::Passes => "passes".into(),
+            Self::Cpu => "cpu_seconds".into(),
         }
     }
 
@@ -61,7 +77,11 @@ impl Metric {
             Self::Surprise => "Log of self-perplexity".into(),
             Self::Perplexity => "Self-perplexity".into(),
             Self::Valid => "Schema validity".into(),
+            Self::FirstToken => "Time to first token".into(),
+            Self::PerToken => "Time per token".into(),
             Self::Speed => "Speed".into(),
+            Self::Passes => "Cost: passes".into(),
+            Self::Cpu => "Cost: processor time".into(),
         }
     }
 
@@ -73,7 +93,10 @@ impl Metric {
             Self::Surprise => "nats per token",
             Self::Perplexity => "perplexity",
             Self::Valid => "share of texts",
+            Self::FirstToken | Self::PerToken => "milliseconds",
             Self::Speed => "tokens per second",
+            Self::Passes => "passes per text",
+            Self::Cpu => "CPU seconds per text",
         }
     }
 
@@ -92,17 +115,27 @@ impl Metric {
                 judgement of its own text. A few odd texts can carry the mean."
                 .into(),
             Self::Valid => "Texts that are JSON and allowed by the schema.".into(),
+            Self::FirstToken => "From the prompt to the first token: the model reads the prompt (once for all texts of the \
+                prompt, counted for each) and the first token is sampled."
+                .into(),
+            Self::PerToken => "What each token after the first took.".into(),
+            Self::Passes => "Passes through the model: one for the prompt, one for each token but the last.".into(),
+            Self::Cpu => "Processor time of all threads, reading the prompt included.".into(),
             Self::Speed => "Tokens after the first by the seconds they took on this machine, today.".into(),
         }
     }
 
     /// Whether another machine would give other numbers.
     pub fn of_the_machine(self) -> bool {
-        self == Self::Speed
+        matches!(self, Self::FirstToken | Self::PerToken | Self::Speed | Self::Cpu)
     }
 
-    /// The measure of a text.
+    /// The measure of a text. One that was refused half way has none, but that it is not valid.
     pub fn of(self, line: &TextLine, schema: Option<&Schema>) -> Option<f64> {
+        if line.refused.is_some() {
+            return (self == Self::Valid && schema.is_some()).then_some(0.0);
+        }
+        let after_first = line.tokens.len() as f64 - 1.0;
         let whole = &line.tokens[..line.tokens.len() - usize::from(line.ended)];
         let value = match self {
             Self::Length => whole.len() as f64,
@@ -110,7 +143,11 @@ impl Metric {
             Self::Surprise => line.surprise? / line.tokens.len() as f64,
             Self::Perplexity => exp(line.surprise? / line.tokens.len() as f64),
             Self::Valid => f64::from(u8::from(schema?.allows(&line.text))),
-            Self::Speed => (line.tokens.len() as f64 - 1.0) / line.seconds,
+            Self::FirstToken => line.first_token_seconds? * 1000.0,
+            Self::PerToken => line.seconds * 1000.0 / after_first,
+            Self::Speed => after_first / line.seconds,
+            Self::Passes => line.passes? as f64,
+            Self::Cpu => line.cpu_seconds?,
         };
         // No tokens after the first, or a first that took no time at all.
         value.is_finite().then_some(value)
@@ -139,6 +176,11 @@ impl Schema {
         jsonschema::validator_for(&schema).map(Self).map_err(|error| EvaluateError::Schema(error.to_string()))
     }
 
+    /// Whether a text is JSON at all.
+    pub fn is_json(text: &str) -> bool {
+        serde_json::from_str::<Value>(text).is_ok()
+    }
+
     /// Whether a text is JSON, nothing before or after it but space, and allowed.
     pub fn allows(&self, text: &str) -> bool {
         serde_json::from_str(text).is_ok_and(|value: Value| self.0.is_valid(&value))
@@ -152,14 +194,11 @@ mod tests {
 
     fn line(tokens: &[u32], ended: bool, text: &str) -> TextLine {
         TextLine {
-            prompt: "p".into(),
-            seed: "1".into(),
-            side: Side::A,
-            tokens: tokens.to_vec(),
             ended,
             surprise: Some(6.0),
             text: text.into(),
             seconds: 0.5,
+            ..crate::results::tests::line(Side::A, tokens)
         }
     }
 
@@ -176,6 +215,10 @@ mod tests {
         assert_eq!(of(Metric::Surprise), Some(1.0));
         assert_eq!(of(Metric::Perplexity), Some(std::f64::consts::E));
         assert_eq!(of(Metric::Speed), Some(10.0));
+        assert_eq!(of(Metric::PerToken), Some(100.0));
+        assert_eq!(of(Metric::FirstToken), Some(250.0));
+        assert_eq!(of(Metric::Passes), Some(6.0));
+        assert_eq!(of(Metric::Cpu), Some(1.5));
         assert_eq!(of(Metric::Valid), None);
     }
 
@@ -189,6 +232,21 @@ mod tests {
         assert_eq!(Metric::Distinct(3).of(&line(&[4, 5], false, ""), None), None);
         let instant = TextLine { seconds: 0.0, ..line(&[4], false, "") };
         assert_eq!(Metric::Speed.of(&instant, None), None);
+        // One token has no time per token.
+        assert_eq!(Metric::PerToken.of(&line(&[4], false, ""), None), None);
+        // Texts of form 1 do not say what only this release measures.
+        let old = TextLine { first_token_seconds: None, passes: None, cpu_seconds: None, ..line(&[4, 5], false, "") };
+        for metric in [Metric::FirstToken, Metric::Passes, Metric::Cpu] {
+            assert_eq!(metric.of(&old, None), None);
+        }
+        assert_eq!(Metric::PerToken.of(&old, None), Some(500.0));
+        // A text that was refused is not measured as if it were one; valid it is not.
+        let refused = TextLine { refused: Some("logits_nan".into()), ..line(&[4, 5], false, "{}") };
+        let schema = Schema::read("{}").unwrap();
+        for metric in Metric::all(true) {
+            let expected = (metric == Metric::Valid).then_some(0.0);
+            assert_eq!(metric.of(&refused, Some(&schema)), expected, "{metric:?}");
+        }
         let impossible = TextLine { surprise: None, ..line(&[4], false, "") };
         assert_eq!(Metric::Perplexity.of(&impossible, None), None);
     }

@@ -13,8 +13,9 @@ use sha2::{Digest, Sha256};
 
 use crate::error::EvaluateError;
 
-/// Version of the results file and of what its numbers mean.
-pub const FORMAT: u64 = 1;
+/// Version of the results file and of what its numbers mean. Form 1, whose texts say neither how soon their first token came
+/// nor what they cost, is gone on with.
+pub const FORMAT: u64 = 2;
 /// Fewer prompts than this are too few to say much, which the report then does.
 pub const ENOUGH_PROMPTS: usize = 50;
 /// The frozen prompts.
@@ -180,6 +181,11 @@ impl Header {
             a: a.to_json(),
             b: b.to_json(),
         }
+    }
+
+    /// Whether results with another header are results of this evaluation.
+    pub fn goes_on(&self, other: &Self) -> bool {
+        (1..=FORMAT).contains(&other.format) && *self == Self { format: self.format, ..other.clone() }
     }
 
     /// What differs from another header: a line for each.

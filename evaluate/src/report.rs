@@ -82,6 +82,37 @@ fn table(summary: &Summary) -> Markup {
     }
 }
 
+fn failures(summary: &Summary) -> Markup {
+    html! {
+        table {
+            caption {
+                "Texts by what they are not, of " (summary.pairs) " on each side. A text may be in several rows; one that was "
+                "refused is in its own alone."
+            }
+            thead {
+                tr {
+                    th scope="col" { "Category" }
+                    @for name in ["A", "B", "Both", "Only A", "Only B"] {
+                        th scope="col" { (name) }
+                    }
+                }
+            }
+            tbody {
+                @for of in &summary.failures {
+                    tr {
+                        th scope="row" { (of.title) }
+                        @for (name, count) in
+                            [("A", of.a), ("B", of.b), ("Both", of.both), ("Only A", of.only_a), ("Only B", of.only_b)]
+                        {
+                            td data-name=(name) { (count) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// What a picture shows, for those who do not see it.
 fn alternative(of: &Compared) -> String {
     let side = |sign: fn(f64) -> bool| of.prompts.iter().filter(|prompt| sign(prompt.difference)).count();
@@ -102,7 +133,10 @@ fn text(name: &str, setting: Side, pair: &Pair) -> Markup {
     let line = if setting == Side::A { pair.a } else { pair.b };
     html! {
         p { strong { (name) } }
-        blockquote { span.quiet { "…" } (line.text) @if line.ended { span.quiet { " (the end)" } } }
+        blockquote { span.quiet { "…" } (line.text)
+            @if line.ended { span.quiet { " (the end)" } }
+            @if let Some(code) = &line.refused { span.quiet { " (refused: " (code) ")" } }
+        }
     }
 }
 
@@ -147,6 +181,8 @@ pub fn page(summary: &Summary, plan: &Plan, pairs: &[Pair]) -> Result<String, Ev
                     p.caution { (summary.cautions[0]) }
                     h2 { "The numbers" }
                     (table(summary))
+                    h2 { "Failures" }
+                    (failures(summary))
                     h2 { "Prompt by prompt" }
                     p {
                         "How many prompts have which difference, their seeds averaged. Dashed: no difference. Above the bars the "

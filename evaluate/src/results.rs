@@ -1,5 +1,7 @@
 //! The results as they are kept: a header, then a line of JSON for each text, in the order of the plan. A line is on disk
 //! before the next text begins; a last line that was only half written is made again.
+//!
+//! What only a clock can tell (seconds) is kept with its text, so that an evaluation that was stopped keeps it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -29,8 +31,23 @@ pub struct TextLine {
     pub surprise: Option<f64>,
     /// The text.
     pub text: String,
-    /// Seconds from the first token to the last. The one field that is another each time.
+    /// Seconds from the first token to the last. This and the other seconds are other numbers each time.
     pub seconds: f64,
+    /// Seconds from the prompt to the first token: reading the prompt (which is done once for all its texts, and counted for
+    /// each) and sampling. Absent in texts of form 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token_seconds: Option<f64>,
+    /// Passes through the model: one for the prompt, then one for each token but the last. Absent in texts of form 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<u64>,
+    /// Seconds of processor time this took, of all threads, reading the prompt included. Absent in texts of form 1, and where
+    /// the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<f64>,
+    /// The code of the refusal that ended the text: the sampler's, or a processor's that left no token. The text is what had
+    /// been sampled by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// The results file, locked as long as this lives.
@@ -79,7 +96,7 @@ impl Results {
             return Ok(Vec::new());
         };
         let header: Header = serde_json::from_str(first).map_err(|error| damaged(1, error.to_string()))?;
-        if header != plan.header {
+        if !plan.header.goes_on(&header) {
             return Err(EvaluateError::Other(path.to_owned(), plan.header.differences(&header)));
         }
         let mut lines = Vec::new();
@@ -119,5 +136,41 @@ impl Results {
         text.push('\n');
         self.file.write_all(text.as_bytes()).map_err(failed)?;
         self.file.sync_data().map_err(failed)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A text of these tokens that says all there is to say.
+    pub fn line(side: Side, tokens: &[u32]) -> TextLine {
+        TextLine {
+            prompt: "p".into(),
+            seed: "1".into(),
+            side,
+            tokens: tokens.to_vec(),
+            ended: false,
+            surprise: Some(1.0),
+            text: String::new(),
+            seconds: 1.0,
+            first_token_seconds: Some(0.25),
+            passes: Some(tokens.len() as u64),
+            cpu_seconds: Some(1.5),
+            refused: None,
+        }
+    }
+
+    #[test]
+    fn a_text_of_form_1_is_read_and_what_it_did_not_hold_is_missing() {
+        let old =
+            r#"{"prompt":"p","seed":"1","side":"A","tokens":[7],"ended":false,"surprise":1.0,"text":"","seconds":1.0}"#;
+        let read: TextLine = serde_json::from_str(old).unwrap();
+        let expected = TextLine { first_token_seconds: None, passes: None, cpu_seconds: None, ..line(Side::A, &[7]) };
+        assert_eq!(read, expected);
+        // And written as it was: nothing is made up.
+        assert_eq!(serde_json::to_string(&read).unwrap(), old);
+        let new = line(Side::A, &[7]);
+        assert_eq!(serde_json::from_str::<TextLine>(&serde_json::to_string(&new).unwrap()).unwrap(), new);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::failures::{Failures, failures};
 use crate::metrics::{Metric, Schema};
 use crate::plan::{ENOUGH_PROMPTS, FORMAT, Header, Plan, Side};
 use crate::results::TextLine;
@@ -24,6 +25,8 @@ pub struct Summary {
     pub cautions: Vec<String>,
     /// The measures.
     pub metrics: Vec<Compared>,
+    /// Texts that are not what was asked for, by category.
+    pub failures: Vec<Failures>,
 }
 
 /// How the intervals are made.
@@ -124,6 +127,7 @@ impl Summary {
                 seed: SEED.to_string(),
             },
             cautions: cautions(plan.prompts.len(), &metrics),
+            failures: failures(&pairs, schema),
             metrics,
         }
     }
@@ -186,7 +190,8 @@ fn cautions(prompts: usize, metrics: &[Compared]) -> Vec<String> {
     }
     for metric in metrics.iter().filter(|metric| metric.pairs_missing > 0) {
         cautions.push(format!(
-            "{}: {} of {} pairs are left out, because a text is too short to have it.",
+            "{}: {} of {} pairs are left out, because a text does not have it: it is too short, it was refused, or it was \
+                made by a release that did not measure it.",
             metric.title,
             metric.pairs_missing,
             metric.pairs + metric.pairs_missing
@@ -200,16 +205,8 @@ mod tests {
     use super::*;
 
     fn texts(lengths: &[[usize; 2]]) -> Vec<TextLine> {
-        let line = |side, length| TextLine {
-            prompt: "p".into(),
-            seed: "1".into(),
-            side,
-            tokens: (0..length as u32).collect(),
-            ended: false,
-            surprise: Some(1.0),
-            text: String::new(),
-            seconds: 1.0,
-        };
+        let line =
+            |side, length| TextLine { tokens: (0..length as u32).collect(), ..crate::results::tests::line(side, &[]) };
         // Every other pair has B first, as a plan has it.
         let mut lines = Vec::new();
         for (at, &[a, b]) in lengths.iter().enumerate() {
@@ -233,6 +230,40 @@ mod tests {
         assert_eq!(found.interval, Some(Interval { low: -2.0, high: 3.0 }));
         assert!(!found.excludes_zero);
         assert_eq!((found.pairs, found.pairs_missing), (4, 0));
+    }
+
+    /// Two prompts of one seed: the times of fixed texts, and the interval of their paired differences.
+    #[test]
+    fn times_and_costs_are_compared_in_pairs() {
+        let text = |side, first, seconds, passes, cpu| TextLine {
+            first_token_seconds: Some(first),
+            seconds,
+            passes: Some(passes),
+            cpu_seconds: Some(cpu),
+            ..crate::results::tests::line(side, &[7, 8, 9])
+        };
+        let lines = [
+            text(Side::A, 0.5, 2.0, 3, 4.0),
+            text(Side::B, 0.75, 1.0, 3, 2.0),
+            text(Side::B, 0.25, 4.0, 5, 6.0),
+            text(Side::A, 0.25, 2.0, 3, 4.0),
+        ];
+        for (metric, a, b, interval) in [
+            (Metric::FirstToken, 375.0, 500.0, (0.0, 250.0)),
+            (Metric::PerToken, 1000.0, 1250.0, (-500.0, 1000.0)),
+            (Metric::Passes, 3.0, 4.0, (0.0, 2.0)),
+            (Metric::Cpu, 4.0, 4.0, (-2.0, 2.0)),
+        ] {
+            let found = Compared::new(metric, &pairs(&lines), 1, |line| metric.of(line, None));
+            assert_eq!((found.a, found.b), (Some(a), Some(b)), "{metric:?}");
+            assert_eq!(found.interval, Some(Interval { low: interval.0, high: interval.1 }), "{metric:?}");
+            assert_eq!((found.pairs, found.machine_dependent), (2, metric != Metric::Passes));
+        }
+        // A pair of which one text is of form 1 is left out.
+        let mut lines = lines;
+        lines[1].cpu_seconds = None;
+        let found = Compared::new(Metric::Cpu, &pairs(&lines), 1, |line| Metric::Cpu.of(line, None));
+        assert_eq!((found.pairs, found.pairs_missing, found.difference), (1, 1, Some(2.0)));
     }
 
     #[test]

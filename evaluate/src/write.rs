@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use quillmate_sampler::{exp, ln};
+use quillmate_sampler::{Refusal as _, exp, ln};
 use quillmate_server::model::{LanguageModel, ModelError, Session};
 use quillmate_server::text;
 
+use crate::cost::cpu;
 use crate::error::EvaluateError;
 use crate::plan::{Plan, Task};
 use crate::results::TextLine;
@@ -14,6 +15,8 @@ use crate::results::TextLine;
 pub struct Prefill {
     session: Box<dyn Session>,
     row: Vec<f32>,
+    spent: Duration,
+    cpu: Option<Duration>,
 }
 
 impl Prefill {
@@ -22,34 +25,53 @@ impl Prefill {
     /// # Errors
     /// The model's own.
     pub fn new(model: &dyn LanguageModel, prompt: &[u32]) -> Result<Self, ModelError> {
+        let (began, cpu_began) = (Instant::now(), cpu());
         let mut session = model.open();
         let row = session.prefill(prompt)?;
-        Ok(Self { session, row })
+        Ok(Self { session, row, spent: began.elapsed(), cpu: since(cpu_began) })
     }
 }
 
-/// Writes the text of a task.
+/// Processor time since a moment; `None` where the system does not tell.
+fn since(began: Option<Duration>) -> Option<Duration> {
+    Some(cpu()?.saturating_sub(began?))
+}
+
+/// Writes the text of a task. One that the sampler or a processor refuses to go on with ends there, and says so.
 ///
 /// # Errors
-/// The model's own, and a refusal of its logits.
+/// The model's own.
 pub fn write(model: &dyn LanguageModel, plan: &Plan, task: Task, prefill: &Prefill) -> Result<TextLine, EvaluateError> {
     let setting = plan.setting(task.side);
     let mut run = setting.run(&plan.tokens[task.prompt], task.seed);
+    let mut own_cpu = Some(Duration::ZERO);
     let mut session = prefill.session.fork();
     let mut row = prefill.row.clone();
     let mut surprise = 0.0;
-    let mut spent = Duration::ZERO;
-    let mut ended = false;
+    let (mut first, mut spent) = (None, Duration::ZERO);
+    // The prompt's.
+    let mut passes = 1;
+    let (mut ended, mut refused) = (false, None);
     while run.position() < u64::from(setting.max_tokens) && !ended {
-        let began = Instant::now();
+        let (began, cpu_began) = (Instant::now(), cpu());
         if let Some(&last) = run.tokens().last() {
             row = session.feed(last)?;
+            passes += 1;
         }
-        let token =
-            run.step_with(&row).map_err(|error| EvaluateError::Sample { task: line_name(plan, task), error })?;
+        let token = match run.step_with(&row) {
+            Ok(token) => token,
+            Err(error) => {
+                refused = Some(error.code().to_owned());
+                break;
+            }
+        };
         if run.position() > 1 {
             spent += began.elapsed();
+        } else {
+            first = Some(prefill.spent + began.elapsed());
         }
+        // What is computed from here on is for the report and not for the text.
+        own_cpu = own_cpu.zip(since(cpu_began)).map(|(all, step)| all + step);
         // The model's own row: what the settings made of it plays no part.
         surprise += surprise_of(&row, token);
         ended = model.end_tokens().contains(&token);
@@ -63,12 +85,11 @@ pub fn write(model: &dyn LanguageModel, plan: &Plan, task: Task, prefill: &Prefi
         ended,
         surprise: surprise.is_finite().then_some(surprise),
         seconds: spent.as_secs_f64(),
+        first_token_seconds: first.map(|first: Duration| first.as_secs_f64()),
+        passes: Some(passes),
+        cpu_seconds: own_cpu.zip(prefill.cpu).map(|(own, prompt)| (own + prompt).as_secs_f64()),
+        refused,
     })
-}
-
-/// What a task is called in a message.
-fn line_name(plan: &Plan, task: Task) -> String {
-    format!("{} with seed {} and the settings {:?}", plan.prompts[task.prompt].id, task.seed, task.side)
 }
 
 /// −ln p of a token under the softmax of a row, in nats: ln Σ exp(l − m) − (l_token − m), with m the highest logit.

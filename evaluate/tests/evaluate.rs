@@ -59,8 +59,10 @@ fn timeless(results: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(results).unwrap();
     let line = |line: &str| {
         let mut value: Value = serde_json::from_str(line).unwrap();
-        if value.get("seconds").is_some() {
-            value["seconds"] = Value::Null;
+        for time in ["seconds", "first_token_seconds", "cpu_seconds"] {
+            if value.get(time).is_some() {
+                value[time] = Value::Null;
+            }
         }
         value
     };
@@ -86,11 +88,26 @@ fn the_same_evaluation_gives_the_same_texts_and_numbers() {
     // A header, and 3 prompts by 2 seeds by 2 settings.
     assert_eq!(lines.len(), 1 + 12);
     let (one, two) = (desk.summary("one"), desk.summary("two"));
-    for name in ["length", "distinct_1", "distinct_2", "distinct_3", "self_perplexity", "log_perplexity"] {
+    for name in ["length", "distinct_1", "distinct_2", "distinct_3", "self_perplexity", "log_perplexity", "passes"] {
         assert_eq!(metric(&one, name), metric(&two, name));
         assert_eq!(metric(&one, name)["prompts"].as_array().unwrap().len(), 3, "{name}");
     }
-    assert_eq!(metric(&one, "tokens_per_second")["machine_dependent"], true);
+    for name in ["milliseconds_to_first_token", "milliseconds_per_token", "tokens_per_second", "cpu_seconds"] {
+        let found = metric(&one, name);
+        assert_eq!((&found["machine_dependent"], &found["pairs"]), (&true.into(), &6.into()), "{name}");
+        assert!(found["a"].as_f64().unwrap() > 0.0, "{name}");
+        let interval = &found["interval"];
+        assert!(interval["low"].as_f64().unwrap() <= interval["high"].as_f64().unwrap(), "{name}");
+    }
+    // One pass for the prompt, and one for each token but the last.
+    for line in &lines[1..] {
+        assert_eq!(line["passes"], line["tokens"].as_array().unwrap().len());
+    }
+    assert_eq!(one["failures"], two["failures"]);
+    let ended = |side: &str| lines[1..].iter().filter(|line| line["side"] == side && line["ended"] == true).count();
+    let short = &one["failures"][0];
+    assert_eq!(short["category"], "length_not_reached");
+    assert_eq!((&short["a"], &short["b"]), (&ended("A").into(), &ended("B").into()));
     assert!(one["cautions"][0].as_str().unwrap().contains("not proof of quality"));
     // What the summary says of the length is what the texts have.
     let length = |side: &str| {
@@ -172,13 +189,64 @@ fn processors_are_settings_like_the_others() {
     assert_eq!(distinct["b"], 1.0);
     assert!(distinct["a"].as_f64().unwrap() < 1.0);
     assert_eq!(summary["evaluation"]["b"]["processors"][0]["name"], "no_repeat_ngram");
-    // Where a processor leaves nothing, it is said of which text; those before it are kept.
+    // Where a processor leaves nothing, the text is a failure of its category, and the others are made.
     let nothing = with(
         r#"{"name": "forced_prefix", "version": 1, "tokens": [5]}, {"name": "deny", "version": 1, "tokens": [5]}"#,
     );
-    let output = said(&run(&nothing, "nothing"));
-    assert!(output.contains("one with seed 1 and the settings B: "), "{output}");
-    assert_eq!(timeless(&desk.results("nothing")).len(), 2);
+    let output = run(&nothing, "nothing");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("| Refused: processor_all_banned | 0 | 15 | 0 | 0 | 15 |"), "{table}");
+    let summary = desk.summary("nothing");
+    let refused = summary["failures"].as_array().unwrap().iter().find(|it| it["category"] == "processor_all_banned");
+    assert_eq!((&refused.unwrap()["a"], &refused.unwrap()["b"]), (&0.into(), &15.into()));
+    // A text that was not written is not measured.
+    assert_eq!((&metric(&summary, "length")["pairs"], &metric(&summary, "length")["a"]), (&0.into(), &Value::Null));
+    let lines = timeless(&desk.results("nothing"));
+    assert_eq!(lines.len(), 1 + 30);
+    assert!(lines[1..].iter().all(|line| (line["side"] == "B") == (line["refused"] == "processor_all_banned")));
+    let page = fs::read_to_string(desk.path("nothing").join("report.html")).unwrap();
+    assert!(page.contains("Refused: processor_all_banned") && page.contains("No pair of texts has this measure."));
+}
+
+/// Times are kept with their texts: a resumed evaluation has those of before, and one that an earlier release began goes on,
+/// its texts without what was not measured then.
+#[test]
+fn times_are_kept_and_older_results_are_gone_on_with() {
+    let desk = Desk::new();
+    desk.succeed("out", &[]);
+    let whole = String::from_utf8(desk.results("out")).unwrap();
+    let kept: Vec<&str> = whole.lines().take(6).collect();
+    fs::write(desk.path("out").join("results.jsonl"), kept.join("\n") + "\n").unwrap();
+    desk.succeed("out", &[]);
+    let resumed = String::from_utf8(desk.results("out")).unwrap();
+    assert_eq!(resumed.lines().take(6).collect::<Vec<_>>(), kept);
+    assert_eq!(metric(&desk.summary("out"), "cpu_seconds")["pairs"], 6);
+
+    // The same as form 1 had it: four texts, then this release.
+    let mut old = Vec::new();
+    for line in whole.lines().take(5) {
+        let mut line: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+        for new in ["first_token_seconds", "passes", "cpu_seconds"] {
+            line.remove(new);
+        }
+        if line.contains_key("format") {
+            line.insert("format".into(), 1.into());
+        }
+        old.push(Value::from(line).to_string());
+    }
+    fs::write(desk.path("out").join("results.jsonl"), old.join("\n") + "\n").unwrap();
+    desk.succeed("out", &[]);
+    let resumed = String::from_utf8(desk.results("out")).unwrap();
+    assert_eq!(resumed.lines().take(5).collect::<Vec<_>>(), old);
+    assert_eq!(timeless(resumed.as_bytes())[5..], timeless(whole.as_bytes())[5..]);
+    let summary = desk.summary("out");
+    for (name, pairs) in [("length", 6), ("milliseconds_per_token", 6), ("passes", 4), ("cpu_seconds", 4)] {
+        assert_eq!(metric(&summary, name)["pairs"], pairs, "{name}");
+    }
+    // A form of the future is another evaluation's.
+    fs::write(desk.path("out").join("results.jsonl"), old[0].replace(r#""format":1"#, r#""format":3"#) + "\n").unwrap();
+    assert!(said(&desk.run("out", &[])).contains("format is 2 here and 3 there"));
 }
 
 #[test]
@@ -270,11 +338,23 @@ fn the_page_stands_by_itself_and_shows_every_measure() {
     fs::write(desk.path("prompts.json"), PROMPTS.replace("The sea was", "<b>The sea</b> & more")).unwrap();
     desk.succeed("out", &[]);
     let page = fs::read_to_string(desk.path("out").join("report.html")).unwrap();
-    assert_eq!(page.matches("<svg role=\"img\" aria-label=\"Histogram of ").count(), 7);
-    for name in ["Length", "Distinct-1", "Distinct-2", "Distinct-3", "Self-perplexity", "Speed"] {
+    assert_eq!(page.matches("<svg role=\"img\" aria-label=\"Histogram of ").count(), 11);
+    for name in [
+        "Length",
+        "Distinct-1",
+        "Distinct-2",
+        "Distinct-3",
+        "Self-perplexity",
+        "Time to first token",
+        "Time per token",
+        "Speed",
+        "Cost: passes",
+        "Cost: processor time",
+    ] {
         assert!(page.contains(&format!("<h3>{name}</h3>")), "{name}");
         assert!(page.contains(&format!("<th scope=\"row\">{name}<small>")), "{name}");
     }
+    assert!(page.contains("<h2>Failures</h2>"));
     assert!(page.contains("&lt;b&gt;The sea&lt;/b&gt; &amp; more") && !page.contains("<b>"));
     for outside in ["<script", "<link", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
