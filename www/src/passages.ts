@@ -14,6 +14,13 @@ export interface PassageRange {
 const moved = (passage: PassageRange, changes: ChangeDesc): PassageRange => {
   // The history may ask about a place in a longer text than the one that changes.
   if (passage.to > changes.length) return passage;
+  // A text that replaces all of it is another text, and the passage goes.
+  let gone = false;
+  changes.iterChangedRanges((from, to) => (gone ||= from < to && from <= passage.from && passage.to <= to), true);
+  if (gone) {
+    const at = changes.mapPos(passage.to, 1);
+    return { ...passage, from: at, to: at };
+  }
   // What is typed at either end is the writer's: it stays outside.
   const from = changes.mapPos(passage.from, 1);
   return { ...passage, from, to: Math.max(from, changes.mapPos(passage.to, -1)) };
@@ -29,6 +36,17 @@ export const write = StateEffect.define<string | null>();
 export const writing = StateField.define<string | null>({
   create: () => null,
   update: (id, tr) => tr.effects.reduce((now, effect) => (effect.is(write) ? effect.value : now), id),
+});
+
+/** Remembers a place in the text while an answer is awaited: it moves with the words around it. */
+export const pin = StateEffect.define<number | null>();
+export const pinned = StateField.define<number | null>({
+  create: () => null,
+  update(at, tr) {
+    // What is typed at the place itself was not there when the request was made: it comes after.
+    const now = at === null ? null : tr.changes.mapPos(at, -1);
+    return tr.effects.reduce((last, effect) => (effect.is(pin) ? effect.value : last), now);
+  },
 });
 
 function after(before: readonly PassageRange[], tr: Transaction): PassageRange[] {
@@ -66,3 +84,7 @@ export const passageById = (state: EditorState, id: string | null): PassageRange
 /** The passage the cursor touches; of two that meet there, the one before it. */
 export const passageAt = (state: EditorState, at: number): PassageRange | undefined =>
   state.field(passages).find(({ from, to }) => from <= at && at <= to);
+
+/** The passage that a text put in at `at` would cut in two. */
+export const passageAround = (state: EditorState, at: number): PassageRange | undefined =>
+  state.field(passages).find(({ from, to }) => from < at && at < to);
