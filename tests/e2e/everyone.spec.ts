@@ -49,12 +49,12 @@ for (const colorScheme of ["light", "dark"] as const) {
     await sound(desk.page);
     await desk.button("Stories").click();
     await sound(desk.page);
-    // A second passage, so that the first shows its small switch; and an error.
+    // A second passage, so that the first shows that it has more takes; and an error.
     await desk.page.keyboard.press("Escape");
     await desk.set({ Temperature: "0.8", "Min-p": "0" });
     await desk.generate();
     await desk.verified();
-    await expect(desk.page.locator(".switch")).toBeVisible();
+    await expect(desk.page.locator(".qm-several").first()).toBeVisible();
     await context.setOffline(true);
     await expect(desk.page.locator(".server")).toContainText("Offline");
     await sound(desk.page);
@@ -107,9 +107,10 @@ test("with the keyboard alone: generate, step through takes, set, preview, copy 
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const desk = await Desk.open(context, server.url);
   const focused = (): Promise<string | null> =>
-    desk.page.evaluate(
-      () => document.activeElement?.shadowRoot?.activeElement?.getAttribute("aria-label") ?? document.activeElement?.id ?? null,
-    );
+    desk.page.evaluate(() => {
+      const held = document.activeElement?.shadowRoot?.activeElement ?? document.activeElement;
+      return held?.getAttribute("aria-label") ?? held?.id ?? null;
+    });
   expect(await focused()).toBe("Your story");
   await desk.page.keyboard.press("Alt+s");
   await expect.poll(focused).toBe("set-temperature");

@@ -7,51 +7,94 @@ import * as wire from "./wire";
 /** Silence this long means the connection is gone, although nobody said so: the server sends a sign of life more often. */
 const SILENCE_MS = 15_000;
 
-async function call(path: string, init: RequestInit = {}): Promise<Response> {
+/** No request waits for ever. How long one may take, in milliseconds: */
+export const DEADLINES = {
+  /** what the server answers at once, */
+  soon: 10_000,
+  /** what it may have to read or count first, */
+  work: 60_000,
+  /** and what it computes with the model. */
+  compute: 300_000,
+};
+
+interface Call extends RequestInit {
+  /** How long the whole answer may take. A stream has none: it counts its silence. */
+  within: number | null;
+}
+
+async function call(path: string, { within, ...init }: Call): Promise<Response> {
+  const deadline = within === null ? [] : [AbortSignal.timeout(within)];
+  const signal = AbortSignal.any([...deadline, ...(init.signal ? [init.signal] : [])]);
   let answer: Response;
   try {
-    answer = await fetch(path, init);
+    answer = await fetch(path, { ...init, signal });
   } catch (error) {
-    if (init.signal?.aborted) throw error;
-    throw new ApiError("unreachable", "The server cannot be reached.");
+    throw ended(error, init.signal) ?? new ApiError("unreachable", "The server cannot be reached.");
   }
   if (answer.ok) return answer;
-  const body: unknown = await answer.json().catch(() => null);
+  const body: unknown = await answer.json().catch((error: unknown) => {
+    const why = ended(error, init.signal);
+    if (why !== null) throw why;
+    return null;
+  });
   // A proxy that finds nobody behind it answers for the server.
   if (body === null && [502, 503, 504].includes(answer.status))
     throw new ApiError("unreachable", "The server cannot be reached.");
   throw apiError(object(body ?? {}, "error"));
 }
 
-async function json(path: string, init?: RequestInit): Promise<unknown> {
+/** Why a request ended before its answer: the page gave it up, or its time was over; null for anything else. */
+function ended(error: unknown, signal: AbortSignal | null | undefined): unknown {
+  if (signal?.aborted === true) return error;
+  return error instanceof DOMException && error.name === "TimeoutError"
+    ? new ApiError("timed_out", "The server took too long to answer.")
+    : null;
+}
+
+async function json(path: string, init: Call): Promise<unknown> {
   const answer = await call(path, init);
-  return answer.json().catch(() => {
-    throw new ApiError("unexpected_answer", "The answer is not JSON.");
+  return answer.json().catch((error: unknown) => {
+    throw ended(error, init.signal) ?? new ApiError("unexpected_answer", "The answer is not JSON.");
   });
 }
 
-const post = (path: string, body?: unknown): Promise<unknown> =>
-  json(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}) });
+const post = (path: string, within: number, signal: AbortSignal | undefined, body: unknown = {}): Promise<unknown> =>
+  json(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    within,
+    ...(signal === undefined ? {} : { signal }),
+  });
 
 const at = (run: string): string => `/api/runs/${encodeURIComponent(run)}`;
 
-export const health = async (): Promise<wire.Health> => wire.health(await json("/api/health", { cache: "no-store" }));
-export const model = async (): Promise<wire.ModelInfo> => wire.modelInfo(await json("/api/model"));
-export const tokenTable = async (): Promise<ArrayBuffer> => (await call("/api/model/tokens")).arrayBuffer();
-export const tokenize = async (text: string): Promise<number[]> =>
-  list(count)(object(await post("/api/tokenize", { text }), "answer")["tokens"], "tokens");
+export const health = async (): Promise<wire.Health> =>
+  wire.health(await json("/api/health", { cache: "no-store", within: DEADLINES.soon }));
+export const model = async (): Promise<wire.ModelInfo> => wire.modelInfo(await json("/api/model", { within: DEADLINES.soon }));
+export async function tokenTable(): Promise<ArrayBuffer> {
+  const answer = await call("/api/model/tokens", { within: DEADLINES.work });
+  return answer.arrayBuffer().catch((error: unknown) => {
+    throw ended(error, null) ?? new ApiError("unreachable", "The server cannot be reached.");
+  });
+}
+export const tokenize = async (text: string, signal?: AbortSignal): Promise<number[]> =>
+  list(count)(object(await post("/api/tokenize", DEADLINES.work, signal, { text }), "answer")["tokens"], "tokens");
 
 /** From a text, or from any generator's state. */
 export type Ask =
   { prompt: string; seed: string; settings: wire.Settings; length: number } | { start: wire.GeneratorState; length: number };
 
-export const createRun = async (ask: Ask): Promise<wire.Run> => wire.run(await post("/api/runs", ask));
-export const stopRun = async (run: string): Promise<wire.Run> => wire.run(await post(`${at(run)}/stop`));
-export const verifyRun = async (run: string, claim: unknown): Promise<wire.Verdict> =>
-  wire.verdict(await post(`${at(run)}/verify`, claim));
+export const createRun = async (ask: Ask, signal?: AbortSignal): Promise<wire.Run> =>
+  wire.run(await post("/api/runs", DEADLINES.work, signal, ask));
+export const stopRun = async (run: string): Promise<wire.Run> =>
+  wire.run(await post(`${at(run)}/stop`, DEADLINES.soon, undefined));
+export const verifyRun = async (run: string, claim: unknown, signal?: AbortSignal): Promise<wire.Verdict> =>
+  wire.verdict(await post(`${at(run)}/verify`, DEADLINES.compute, signal, claim));
 
 /** The server's record of a run, for the package to look at. */
-export const runRecord = (run: string): Promise<unknown> => json(`${at(run)}/record`, { cache: "no-store" });
+export const runRecord = (run: string, signal?: AbortSignal): Promise<unknown> =>
+  json(`${at(run)}/record`, { cache: "no-store", within: DEADLINES.compute, ...(signal === undefined ? {} : { signal }) });
 
 /** The run's frames from step `from` on, as they are stored, to the end. */
 export async function* streamRun(run: string, from: number, signal: AbortSignal): AsyncGenerator<Message> {
@@ -59,7 +102,7 @@ export async function* streamRun(run: string, from: number, signal: AbortSignal)
   const either = AbortSignal.any([signal, silence.signal]);
   let timer = setTimeout(() => silence.abort(), SILENCE_MS);
   try {
-    const answer = await call(`${at(run)}/stream?from=${from}`, { signal: either });
+    const answer = await call(`${at(run)}/stream?from=${from}`, { signal: either, within: null });
     if (answer.body === null) throw new ApiError("unexpected_answer", "The stream has no body.");
     for await (const message of messages(answer.body)) {
       clearTimeout(timer);

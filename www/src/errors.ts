@@ -55,7 +55,16 @@ const ADVICE: Record<string, string> = {
   too_many_runs: "The server is writing as many passages as it can. Try again in a moment.",
   too_many_streams: "The server is serving as many pages as it can. Try again in a moment.",
   store_full: "The server has no room for another run. Whoever runs it has to make some; your text and takes are kept here.",
-  storage_full: "The browser has no room left to keep this. Save a record of the takes you want, then free some space.",
+  timed_out: "The server took too long to answer, so the page no longer waits. Your text is as it was; try again in a moment.",
+  seed_used: "This seed has been used here already.",
+  setting_refused: "A setting cannot be taken as it is typed.",
+  storage_full:
+    "The disk is full, and what you write now is not saved. Copy your text, then free some space: the page goes on trying.",
+  storage_failed: "The browser could not save what you write. Copy your text; the page goes on trying.",
+  storage_denied:
+    "This browser does not let the page keep anything, and Quillmate writes nothing it cannot keep. Allow storage for this page, or leave private browsing, and reload.",
+  storage_newer:
+    "A newer version of this page has your stories open. Copy what you wrote here in the last moments, then reload this page.",
   processor_overflow:
     "With these settings a word's rating grows beyond any number. Set Repetition and Avoid loops lower, under More.",
   processor_all_banned: "These settings leave no word that may come. Loosen them under More, in the settings.",
@@ -69,5 +78,5 @@ export function advice(error: unknown): string {
   const known = ADVICE[codeOf(error)];
   if (known !== undefined) return known;
   const message = error instanceof Error && error.message !== "" ? error.message : String(error);
-  return `That did not work: ${message} Your text is kept; try again.`;
+  return `That did not work: ${message}`;
 }

@@ -5,12 +5,14 @@ import { Editor, type Overlay } from "./editor";
 import { ApiError, codeOf } from "./errors";
 import { complain, newId, type Page, tell } from "./page";
 import { Previewer } from "./preview";
+import { answers } from "./prompt";
+import { Reading } from "./reading";
 import { fileName, offer, readAny, readRecord, toRecord, toVector } from "./record";
 import { startSampler } from "./sampler";
 import { Server } from "./server";
 import { others } from "./processors";
-import { fields, knobs, usual, withProcessors, withValue } from "./settings";
-import { activeTake, current, isEdited, Live, rangeOf, takeById, takesOf } from "./state";
+import { type FieldKey, fields, knobs, usual, withProcessors, withValue } from "./settings";
+import { activeTake, current, isEdited, Live, rangeOf, type State, takeById, takesOf } from "./state";
 import { Store } from "./store";
 import { Stories } from "./stories";
 import { isRun, type RunTake } from "./takes";
@@ -27,6 +29,7 @@ const byId = (id: string): HTMLElement => {
 };
 
 const live = new Live({
+  saved: "saved",
   server: "unknown",
   loaded: { bytes: 0, of: 0 },
   model: null,
@@ -37,9 +40,12 @@ const live = new Live({
   ranges: [],
   active: null,
   standing: "",
+  elsewhere: false,
+  reads: null,
   settings: usual.settings,
   length: usual.length,
   seed: null,
+  refused: new Map(),
   work: null,
   preview: null,
   why: null,
@@ -47,53 +53,16 @@ const live = new Live({
   sheet: false,
 });
 
-/** Places in the text that show something about a passage. */
-const hosts = new Map<HTMLElement, { passage: string; kind: "line" | "switch" }>();
-/** Typed values that cannot be taken, until they are mended. */
-const refused = new Map<string, { typed: string; why: string }>();
-
-const act = (work: Promise<unknown>): void => void work.catch((error: unknown) => complain(page, error));
-
-const editor = new Editor(
-  byId("paper"),
-  {
-    mount(host, passage, kind) {
-      hosts.set(host, { passage, kind });
-      showHost(host);
-    },
-    unmount: (host) => void hosts.delete(host),
-    changed({ doc, moved, typed, passage }) {
-      const state = live.now;
-      // Writing on closes a preview; what it marked may have moved.
-      live.set({
-        ranges: editor.ranges,
-        ...(passage === null ? {} : { active: passage }),
-        ...(typed || (passage !== null && passage !== state.active) ? { preview: null } : {}),
-      });
-      if (rangeOf(live.now, live.now.active) === undefined) live.set({ active: null });
-      if (typed) asking.close();
-      else if (doc || moved) act(asking.follow());
-      live.set({ standing: live.now.active === null ? "" : editor.textOf(live.now.active) });
-      if (doc || passage !== null) void stories.changed();
-    },
-    stop: () => act(writing.stop()),
-  },
-  keymap.of([
-    { key: "Mod-Enter", run: () => (act(writing.generate()), true) },
-    { key: "Escape", run: () => escape() },
-  ]),
-);
-
-const store = await Store.open().catch((error: unknown) => {
-  byId("bar").textContent =
-    "This browser does not let the page keep anything, and Quillmate writes nothing it cannot keep. Allow storage for this page, or leave private browsing, and reload.";
-  throw error;
-});
+const opening = "Opening your story…";
+const editor = new Editor(byId("paper"), opening);
 
 const page: Page = {
   live,
   editor,
-  store,
+  store: new Store("quillmate", {
+    blocked: () => tell(page, "Another tab has an older version of this page open. Close that tab, and your stories open here."),
+    superseded: () => stories.failed(new ApiError("storage_newer", "A newer page has this database open.")),
+  }),
   sampler: startSampler(),
   announce(text) {
     const say = byId("say");
@@ -102,31 +71,71 @@ const page: Page = {
     say.append(one);
     while (say.childElementCount > 8) say.firstElementChild?.remove();
   },
+  attend(passage) {
+    const active = editor.range(passage) === undefined ? null : passage;
+    live.set({ ranges: editor.ranges, active });
+    live.set(beside());
+  },
+  keep: (take) => stories.keep(take),
+  point(field) {
+    const input = byId(`set-${field}`) as HTMLInputElement;
+    if (getComputedStyle(byId("settings")).display === "none") live.set({ sheet: true });
+    input.closest("details")?.setAttribute("open", "");
+    // Once the sheet is there, and whatever had the focus has been drawn anew.
+    setTimeout(() => (input.focus(), input.select()));
+  },
 };
 const writing = new Writing(page);
 const previewer = new Previewer(page, writing);
 const asking = new Asking(page);
 const stories = new Stories(page);
+const reading = new Reading(page);
 const server = new Server(page, () => writing.catchUp());
 
+const act = (work: Promise<unknown>): void => void work.catch((error: unknown) => complain(page, error));
+
+/** How the active passage stands to its take. */
+function beside(): Pick<State, "standing" | "elsewhere"> {
+  const { active } = live.now;
+  const take = activeTake(live.now);
+  const range = editor.range(active);
+  if (active === null || range === undefined) return { standing: "", elsewhere: false };
+  const elsewhere = isRun(take) && !answers(take.prompt, take.whole, editor.before(range.from));
+  return { standing: editor.textOf(active), elsewhere };
+}
+
+/** Nothing is written with a setting that cannot be taken: the first such is said, and gets the focus. */
+function ask(work: () => Promise<void>): void {
+  const [first] = live.now.refused;
+  if (first === undefined) return act(work());
+  const [key, { typed, why }] = first;
+  const label = [...fields, ...knobs].find((one) => one.key === key)?.label ?? key;
+  complain(page, new ApiError("setting_refused", `${label} cannot be “${typed}”. ${why} Nothing was asked for.`));
+  page.point(key);
+}
+
 const verbs: view.Verbs = {
-  generate: () => act(writing.generate()),
+  generate: () => ask(() => writing.generate()),
   stop: () => act(writing.stop()),
   regenerate: () => act(writing.regenerate()),
-  newTake: () => act(writing.newTake()),
+  newTake: () => ask(() => writing.newTake()),
   resume: (take) => act(writing.resume(take)),
   verify: (take) => act(writing.check(take)),
   replay: (take) => act(writing.replay(take)),
-  show: (passage, take) => act(writing.show(passage, take)),
+  show: (passage, take) => writing.show(passage, take),
   restore(passage) {
     const take = current(live.now, passage);
-    if (take !== undefined) act(writing.show(passage, take.id));
+    if (take !== undefined) writing.show(passage, take.id);
   },
-  activate: (passage) => live.set({ active: passage, standing: editor.textOf(passage), preview: null }),
   copySeed: (seed) => act(copy(seed, `Seed ${seed} is copied.`)),
   useSettings(take) {
-    refused.clear();
-    live.set({ settings: take.start.settings, seed: take.start.seed, length: take.length, preview: null });
+    live.set({
+      settings: take.start.settings,
+      seed: take.start.seed,
+      length: take.length,
+      refused: new Map(),
+      preview: null,
+    });
     void stories.changed();
   },
   saveRecord: (take) =>
@@ -139,8 +148,7 @@ const verbs: view.Verbs = {
   set: setSetting,
   freshSeed() {
     const take = activeTake(live.now);
-    refused.delete("seed");
-    live.set({ seed: live.now.seed === null ? (isRun(take) ? take.start.seed : "0") : null });
+    live.set({ refused: without("seed"), seed: live.now.seed === null ? (isRun(take) ? take.start.seed : "0") : null });
     void stories.changed();
   },
   why: (passage) => act(asking.open(passage)),
@@ -163,22 +171,29 @@ const verbs: view.Verbs = {
       ),
     );
   },
-  goOn: () => act(previewer.goOn()),
+  goOn: () => ask(() => previewer.goOn()),
   closePreview: () => previewer.close(),
   toggleSheet() {
     asking.close();
     live.set({ sheet: !live.now.sheet });
   },
   dismiss: () => live.set({ notice: null }),
+  copyText: () => act(copy(editor.text, "Your story is copied.")),
   newStory: () => act(closeMenu(() => stories.create())),
   openStory: (id) => act(closeMenu(() => stories.open(id))),
   putBack(passage) {
     const take = view.lostPassages(live.now).find((one) => one.passage === passage);
-    if (take !== undefined) editor.insert(passage, take.id, take.text);
+    if (take !== undefined) writing.putBack(take);
   },
 };
 
 let lastSet = "temperature";
+
+function without(key: FieldKey): State["refused"] {
+  const rest = new Map(live.now.refused);
+  rest.delete(key);
+  return rest;
+}
 
 /** Kept with the story, and previewed. */
 function setSettings(settings: Settings): void {
@@ -187,21 +202,25 @@ function setSettings(settings: Settings): void {
   act(previewer.update(settings, live.now.seed));
 }
 
-function setSetting(key: view.FieldKey, typed: string): void {
+function setSetting(key: FieldKey, typed: string): void {
   const field = [...fields, ...knobs].find((one) => one.key === key);
   if (field === undefined) return;
   lastSet = key;
   // An emptied seed is a fresh one.
   const why = key === "seed" && typed.trim() === "" ? null : field.refuse(typed);
   if (why !== null) {
-    refused.set(key, { typed, why });
-    live.set({});
+    live.set({ refused: new Map(live.now.refused).set(key, { typed, why }) });
     return;
   }
-  refused.delete(key);
+  live.set({ refused: without(key) });
   if (key === "seed") live.set({ seed: typed.trim() === "" ? null : typed.trim() });
-  else if (key === "length") live.set({ length: Number(typed) });
-  else return setSettings(withValue(live.now.settings, key, Number(typed)));
+  else if (key === "length") {
+    live.set({ length: Number(typed) });
+    reading.changed();
+  } else {
+    setSettings(withValue(live.now.settings, key, Number(typed)));
+    return;
+  }
   void stories.changed();
   if (key === "seed") act(previewer.update(live.now.settings, live.now.seed));
 }
@@ -213,15 +232,18 @@ async function copy(text: string, done: string): Promise<void> {
   } catch {
     tell(
       page,
-      text.length < 40
-        ? `The browser does not let the page copy. The seed is ${text}.`
-        : "The browser does not let the page copy. Save a record instead.",
+      text === editor.text
+        ? "The browser does not let the page copy. Select the text, and copy it with the keyboard."
+        : text.length < 40
+          ? `The browser does not let the page copy. The seed is ${text}.`
+          : "The browser does not let the page copy. Save a record instead.",
     );
   }
 }
 
 async function closeMenu(then: () => Promise<void>): Promise<void> {
   byId("stories").hidePopover();
+  await writing.leave();
   await then();
   editor.view.focus();
 }
@@ -269,9 +291,8 @@ async function openRecord(file: File): Promise<void> {
   const kept = { ...take, story: live.now.story };
   await page.store.saveSteps(kept, 0, frames);
   live.setTake(kept);
-  editor.insert(kept.passage, kept.id, kept.text);
+  writing.putBack(kept);
   await writing.replay(kept);
-  await stories.save();
 }
 
 function escape(): boolean {
@@ -319,7 +340,11 @@ addEventListener(
   (event) => {
     if (event.isComposing) return;
     const inText = editor.view.hasFocus;
-    if (event.altKey && !event.ctrlKey && !event.metaKey && altKeys[event.code] !== undefined) {
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.code === "KeyF") {
+      // The browser's own search sees only what is drawn.
+      event.preventDefault();
+      editor.search();
+    } else if (event.altKey && !event.ctrlKey && !event.metaKey && altKeys[event.code] !== undefined) {
       event.preventDefault();
       altKeys[event.code]?.();
     } else if (!inText && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
@@ -332,12 +357,6 @@ addEventListener(
   { capture: true },
 );
 
-function showHost(host: HTMLElement): void {
-  const what = hosts.get(host);
-  if (what !== undefined)
-    render(what.kind === "line" ? view.line(live.now, what.passage, verbs) : view.switcher(live.now, what.passage, verbs), host);
-}
-
 function overlay(): Overlay {
   const state = live.now;
   const { work } = state;
@@ -348,6 +367,7 @@ function overlay(): Overlay {
     several: state.ranges.filter(({ id }) => takesOf(state, id).length > 1).map(({ id }) => id),
     preview: previewer.marks(),
     again: isRun(repeat) && !isEdited(state) ? { passage: repeat.passage, upTo: repeat.text.length } : null,
+    reads: state.reads,
     asked: asked === null || state.why === null ? null : { passage: state.why.passage, ...asked },
   };
 }
@@ -355,9 +375,9 @@ function overlay(): Overlay {
 function show(): void {
   const state = live.now;
   const held = document.activeElement;
-  const heldInText = editor.focusedIn;
   render(view.header(state, verbs), byId("head"));
-  render(view.settingsPanel(state, verbs, refused), byId("settings"));
+  render(view.settingsPanel(state, verbs), byId("settings"));
+  render(view.passage(state, verbs), byId("passage"));
   render(view.bar(state, verbs), byId("bar"));
   byId("settings").classList.toggle("open", state.sheet);
   byId("why").hidden = state.why === null;
@@ -365,9 +385,8 @@ function show(): void {
   const over = overlay();
   editor.show(over);
   if (state.why !== null) putBeside(byId("why"), byId("paper"), editor.rectOf(over.asked));
-  for (const host of hosts.keys()) showHost(host);
   editor.view.requestMeasure();
-  keepFocus(held, heldInText);
+  keepFocus(held);
 }
 
 const nameOf = (one: Element): string | null => one.getAttribute("aria-label") ?? one.textContent;
@@ -375,20 +394,63 @@ const gone = (one: Element | null): one is Element =>
   one !== null && one !== document.body && !(one.isConnected && one.checkVisibility());
 
 /** What had the focus and is gone, or was made anew, hands it on to the nearest thing that is there. */
-function keepFocus(held: Element | null, heldInText: Element | null): void {
-  if (gone(heldInText)) {
-    const buttons = [...hosts.keys()].flatMap((host) => [...host.querySelectorAll<HTMLElement>("button, summary")]);
-    (buttons.find((one) => nameOf(one) === nameOf(heldInText)) ?? editor.view.contentDOM).focus({ preventScroll: true });
-  } else if (gone(held)) {
-    const setting = byId(`set-${lastSet}`);
-    (setting.checkVisibility() ? setting : editor.view.contentDOM).focus({ preventScroll: true });
-  }
+function keepFocus(held: Element | null): void {
+  if (!gone(held)) return;
+  const buttons = [...byId("passage").querySelectorAll<HTMLElement>("button, summary")];
+  const setting = byId(`set-${lastSet}`);
+  const next =
+    buttons.find((one) => nameOf(one) === nameOf(held)) ?? (setting.checkVisibility() ? setting : editor.view.contentDOM);
+  next.focus({ preventScroll: true });
 }
+
+editor.start(
+  {
+    changed({ doc, moved, typed, passage }) {
+      const state = live.now;
+      // Writing on closes a preview; what it marked may have moved.
+      live.set({
+        ranges: editor.ranges,
+        ...(passage === null ? {} : { active: passage }),
+        ...(typed || (passage !== null && passage !== state.active) ? { preview: null } : {}),
+      });
+      if (rangeOf(live.now, live.now.active) === undefined) live.set({ active: null });
+      if (typed) asking.close();
+      else if (doc || moved) act(asking.follow());
+      live.set(beside());
+      reading.changed();
+      if (doc || passage !== null) void stories.changed();
+    },
+    stop: () => act(writing.stop()),
+  },
+  keymap.of([
+    { key: "Mod-Enter", run: () => (verbs.generate(), true) },
+    { key: "Escape", run: () => escape() },
+  ]),
+);
 
 live.listen(show);
 editor.view.scrollDOM.addEventListener("scroll", () => live.now.why !== null && show());
 addEventListener("resize", () => live.now.why !== null && show());
-await stories.start();
-editor.view.dispatch({ effects: EditorView.scrollIntoView(editor.cursor, { y: "nearest" }) });
-editor.view.focus();
+
+// On paper there is no scrolling, and the editor holds only what is in sight: the whole story is set for it.
+addEventListener("beforeprint", () => {
+  byId("print").replaceChildren(
+    ...editor.text.split("\n").map((line) => {
+      const paragraph = document.createElement("p");
+      paragraph.textContent = line;
+      return paragraph;
+    }),
+  );
+});
+addEventListener("afterprint", () => byId("print").replaceChildren());
+
+live.set({});
+try {
+  await stories.start();
+  editor.view.dispatch({ effects: EditorView.scrollIntoView(editor.cursor, { y: "nearest" }) });
+  editor.view.focus();
+} catch (error) {
+  editor.lock("Your stories cannot be opened, and nothing can be written here.");
+  complain(page, error);
+}
 await server.look();

@@ -2,8 +2,10 @@
 import type { Editor } from "./editor";
 import { advice, codeOf } from "./errors";
 import type { startSampler } from "./sampler";
+import type { FieldKey } from "./settings";
 import type { Live } from "./state";
 import type { Store } from "./store";
+import type { Take } from "./takes";
 
 export interface Page {
   live: Live;
@@ -11,6 +13,12 @@ export interface Page {
   store: Store;
   sampler: ReturnType<typeof startSampler>;
   announce: (text: string) => void;
+  /** Makes this passage the one that is spoken of. */
+  attend: (passage: string | null) => void;
+  /** Shows a take's newest form and has it saved, sooner or later. */
+  keep: (take: Take) => Promise<void>;
+  /** Brings a setting into sight and the focus to it. */
+  point: (field: FieldKey) => void;
 }
 
 export const newId = (): string =>

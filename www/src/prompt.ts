@@ -1,9 +1,34 @@
 // What the model is given to go on from: the text before the cursor, or as much of its end as fits.
 
+import type { ModelInfo } from "./wire";
+
 export interface PromptLimits {
   tokens: number;
   characters: number;
 }
+
+/** What the model and its server can read where so many tokens are to follow. */
+export function limitsOf(model: ModelInfo | null, length: number): PromptLimits {
+  const limit = (name: string): number => {
+    const value = model?.limits[name];
+    return typeof value === "number" && value > 0 ? value : Number.POSITIVE_INFINITY;
+  };
+  return {
+    tokens: Math.max(1, Math.min(limit("prompt_tokens"), (model?.context ?? 2048) - length)),
+    characters: Math.min(limit("prompt_bytes"), limit("body_bytes")) / 4,
+  };
+}
+
+/** Whether all of a text can be read for certain, without counting: a token is at least one byte. */
+export const surelyFits = (text: string, { tokens, characters }: PromptLimits): boolean =>
+  text.length <= characters && (text.length * 3 <= tokens || new TextEncoder().encode(text).length <= tokens);
+
+/** Without the spaces at its end: what follows brings its own. */
+export const trimmed = (text: string): string => text.replace(/[ \t\u00a0]+$/, "");
+
+/** Whether a take's prompt is what stands before its place. */
+export const answers = (prompt: string, whole: boolean | undefined, before: string): boolean =>
+  whole === true ? before === trimmed(prompt) : before.endsWith(trimmed(prompt));
 
 /**
  * A text that is too long is cut at the start of a paragraph (of a line or a word where a paragraph alone is too long).
@@ -15,7 +40,7 @@ export async function promptFor(
   countTokens: (text: string) => Promise<number>,
 ): Promise<string> {
   let tail = cutTo(text, limits.characters);
-  if (new TextEncoder().encode(tail).length <= limits.tokens) return tail;
+  if (surelyFits(tail, limits)) return tail;
   // More characters than this hardly ever fit; counting them all would only cost time.
   tail = cutTo(tail, limits.tokens * 8);
   for (;;) {

@@ -16,6 +16,8 @@ export interface Field {
   refuse(typed: string): string | null;
 }
 
+export type FieldKey = Field["key"];
+
 const isWhole = (typed: string): boolean => /^\d+$/.test(typed.trim());
 const isNumber = (typed: string): boolean =>
   /^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(typed.trim()) && Number.isFinite(Number(typed));

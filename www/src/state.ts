@@ -3,6 +3,7 @@ import type { Agreement, Reason } from "./sampler.worker";
 import { isRun, type RunTake, shown, type Take } from "./takes";
 import type { TokenTable } from "./tokens";
 import type { PassageRange } from "./passages";
+import type { FieldKey } from "./settings";
 import type { ModelInfo, Settings } from "./wire";
 
 export type ServerStatus = "unknown" | "loading" | "ready" | "away";
@@ -31,12 +32,24 @@ export interface Preview {
 /** “Why this word?” is open. */
 export interface Why {
   passage: string;
+  /** The take whose words stand there. */
   take: RunTake;
-  /** The token asked about, counted from 0; null where the words are the writer's own. */
+  /** The token asked about, counted from 0 through the whole passage; null where the words are the writer's own. */
   at: number | null;
-  /** Null while it is computed. */
-  reason: Reason | null;
+  /** The latest answer; null while the first is computed. */
+  answer: Answered | null;
 }
+
+export interface Answered {
+  /** The token it is about. */
+  at: number;
+  /** The take that decided it, and at which of its tokens: not always the one that stands there. */
+  by: RunTake;
+  step: number;
+  reason: Reason;
+}
+
+export type Refused = ReadonlyMap<FieldKey, { typed: string; why: string }>;
 
 export interface Notice {
   tone: "info" | "bad";
@@ -44,7 +57,11 @@ export interface Notice {
   code: string | null;
 }
 
+/** What is on the screen is also in the browser's store, is on its way there, or is not. */
+export type Saved = "saved" | "saving" | "failed";
+
 export interface State {
+  saved: Saved;
   server: ServerStatus;
   loaded: { bytes: number; of: number };
   model: ModelInfo | null;
@@ -57,10 +74,16 @@ export interface State {
   active: string | null;
   /** The active passage's text as it stands, to tell whether the writer has edited it. */
   standing: string;
+  /** What stands before the active passage is not what its take was asked to go on from. */
+  elsewhere: boolean;
+  /** Where in the text the model would begin to read; null where it reads all before the cursor. */
+  reads: number | null;
   settings: Settings;
   length: number;
   /** Null for a fresh seed each time. */
   seed: string | null;
+  /** Typed values that cannot be taken, until they are mended. */
+  refused: Refused;
   work: Work | null;
   preview: Preview | null;
   why: Why | null;
@@ -93,7 +116,9 @@ export class Live {
 
   /** Adds a take or replaces the one of that id. */
   setTake(take: Take): void {
-    const { takes } = this.#state;
+    const { takes, story } = this.#state;
+    // What was begun in a story that is no longer open ends in the store alone.
+    if (take.story !== story) return;
     const known = takes.some(({ id }) => id === take.id);
     this.set({ takes: known ? takes.map((one) => (one.id === take.id ? take : one)) : [...takes, take] });
   }

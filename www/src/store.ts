@@ -1,10 +1,10 @@
 // Everything the page keeps, in IndexedDB: stories, takes, and the frame of every token. Nothing here is ever deleted
 // but the duplicate that a regeneration leaves when it gave the same text again.
-import { type DBSchema, type IDBPDatabase, openDB } from "idb";
+import { type DBSchema, type IDBPDatabase, type IDBPTransaction, openDB } from "idb";
 import { ApiError } from "./errors";
 import type { PassageRange } from "./passages";
-import type { RunTake, Take } from "./takes";
-import type { ModelInfo, Settings } from "./wire";
+import type { Checked, RunTake, Take } from "./takes";
+import type { ModelInfo, Settings, Verdict } from "./wire";
 
 export interface Story {
   id: string;
@@ -25,67 +25,202 @@ interface Schema extends DBSchema {
   models: { key: string; value: { info: ModelInfo; table: ArrayBuffer } };
 }
 
-export class Store {
-  private constructor(private readonly db: IDBPDatabase<Schema>) {}
+type Database = IDBPDatabase<Schema>;
+type Upgrade = IDBPTransaction<Schema, ("stories" | "takes" | "frames" | "models")[], "versionchange">;
 
-  static async open(name = "quillmate"): Promise<Store> {
-    const db = await openDB<Schema>(name, 1, {
-      upgrade(fresh) {
-        fresh.createObjectStore("stories", { keyPath: "id" });
-        fresh.createObjectStore("takes", { keyPath: "id" }).createIndex("story", "story");
-        fresh.createObjectStore("frames");
-        fresh.createObjectStore("models");
-      },
-    });
+/** Each step of the form, in order: a database of any version is brought to the newest. */
+const FORMS: readonly ((db: Database, tr: Upgrade) => Promise<void>)[] = [
+  // 1
+  async (db) => {
+    db.createObjectStore("stories", { keyPath: "id" });
+    db.createObjectStore("takes", { keyPath: "id" }).createIndex("story", "story");
+    db.createObjectStore("frames");
+    db.createObjectStore("models");
+    return Promise.resolve();
+  },
+  // 2: a verdict says of how many tokens it is, and of when
+  async (_, tr) => {
+    for (let at = await tr.objectStore("takes").openCursor(); at !== null; at = await at.continue()) {
+      const take = at.value;
+      if (take.kind === "run") await at.update(ofForm2(take));
+    }
+  },
+];
+export const FORM = FORMS.length;
+
+/** As takes were kept in form 1. */
+type RunTake1 = Omit<RunTake, "verdict" | "replay" | "again"> & {
+  verdict: Verdict | null;
+  replay: Verdict | null;
+  again: number | null;
+};
+
+function ofForm2(kept: RunTake): RunTake {
+  const { verdict, replay, again, ...take } = kept as unknown as RunTake1;
+  return {
+    ...take,
+    verdict: checked(verdict),
+    replay: checked(replay),
+    again: again === null ? null : { tokens: again, when: null },
+  };
+}
+
+/** Of a verdict that found no match nobody knows any more how many tokens it was about: at least those it names. */
+const checked = (verdict: Verdict | null): Checked | null =>
+  verdict === null
+    ? null
+    : {
+        verdict,
+        tokens: verdict.verdict === "match" ? verdict.steps : verdict.verdict === "diverged" ? verdict.step : 0,
+        when: null,
+      };
+
+export interface StoreEvents {
+  /** Another tab holds an older form open, and this page waits for it. */
+  blocked: () => void;
+  /** A page with a newer form wants to open it: this one has let go, and must be reloaded. */
+  superseded: () => void;
+}
+
+export class Store {
+  #ready: Database | null = null;
+  #opening: Promise<Database> | null = null;
+  #superseded = false;
+
+  constructor(
+    private readonly name = "quillmate",
+    private readonly events: StoreEvents = { blocked: () => {}, superseded: () => {} },
+  ) {
     // Ask the browser not to clear this when its disk runs full; it may say no.
     void globalThis.navigator?.storage?.persist?.();
-    return new Store(db);
   }
 
-  story = (id: string): Promise<Story | undefined> => this.db.get("stories", id);
-  stories = async (): Promise<Story[]> => (await this.db.getAll("stories")).toSorted((a, b) => b.changed - a.changed);
-  takesOf = (story: string): Promise<Take[]> => this.db.getAllFromIndex("takes", "story", story);
+  #open(): Promise<Database> {
+    if (this.#superseded) throw new ApiError("storage_newer", "A newer page has this database open.");
+    this.#opening ??= openDB<Schema>(this.name, FORM, {
+      async upgrade(db, from, _to, tr) {
+        try {
+          for (const form of FORMS.slice(from)) await form(db, tr);
+        } catch {
+          // Whole or not at all: the database stays as it was, and opening it fails.
+          tr.abort();
+          await tr.done.catch(() => {});
+        }
+      },
+      blocked: () => this.events.blocked(),
+      blocking: () => {
+        this.#superseded = true;
+        this.close();
+        this.events.superseded();
+      },
+      // The browser has closed it, for want of room or because its files are gone. The next use opens it anew.
+      terminated: () => this.close(),
+    }).then(
+      (db) => (this.#ready = db),
+      (error: unknown) => {
+        this.#opening = null;
+        throw error;
+      },
+    );
+    return this.#opening;
+  }
+
+  close(): void {
+    this.#ready?.close();
+    this.#ready = null;
+    this.#opening = null;
+  }
+
+  /** With the connection there is, or else a new one: one that broke is not used again. */
+  async #use<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    for (let again = false; ; again = true) {
+      try {
+        return await work(this.#ready ?? (await this.#open()));
+      } catch (error) {
+        if (error instanceof ApiError) throw error;
+        const named = storageError(error);
+        // A disk that is full is full on any connection.
+        if (again || named.code !== "storage_failed") throw named;
+        this.close();
+      }
+    }
+  }
+
+  story = (id: string): Promise<Story | undefined> => this.#use((db) => db.get("stories", id));
+  stories = async (): Promise<Story[]> =>
+    (await this.#use((db) => db.getAll("stories"))).toSorted((a, b) => b.changed - a.changed);
+  takesOf = (story: string): Promise<Take[]> => this.#use((db) => db.getAllFromIndex("takes", "story", story));
 
   /** Committed at once, without waiting for an answer: a page that is being closed gets none. */
-  saveStory(story: Story): Promise<unknown> {
-    const all = this.db.transaction("stories", "readwrite");
-    const put = all.store.put(story);
-    all.commit();
-    return kept(Promise.all([put, all.done]));
+  saveStory(story: Story): Promise<void> {
+    return this.#use((db) => {
+      const all = db.transaction("stories", "readwrite");
+      const put = all.store.put(story);
+      all.commit();
+      return whole(all.done, [put]);
+    });
   }
-  saveTake = (take: Take): Promise<unknown> => kept(this.db.put("takes", take));
+  saveTake(take: Take): Promise<void> {
+    return this.#use((db) => {
+      const all = db.transaction("takes", "readwrite");
+      return whole(all.done, [all.store.put(take)]);
+    });
+  }
 
   /** A take and the frames it has so far, together or not at all. */
-  async saveSteps(take: RunTake, first: number, frames: readonly Uint8Array<ArrayBuffer>[]): Promise<void> {
-    const all = this.db.transaction(["takes", "frames"], "readwrite");
-    const puts = frames.map((frame, i) => all.objectStore("frames").put(frame, [take.id, first + i]));
-    await kept(Promise.all([all.objectStore("takes").put(take), ...puts, all.done]));
+  saveSteps(take: RunTake, first: number, frames: readonly Uint8Array<ArrayBuffer>[]): Promise<void> {
+    return this.#use((db) => {
+      const all = db.transaction(["takes", "frames"], "readwrite");
+      const puts = frames.map((frame, i) => all.objectStore("frames").put(frame, [take.id, first + i]));
+      return whole(all.done, [all.objectStore("takes").put(take), ...puts]);
+    });
   }
 
-  frames = (take: string): Promise<Uint8Array<ArrayBuffer>[]> => this.db.getAll("frames", framesOf(take));
+  frames = (take: string): Promise<Uint8Array<ArrayBuffer>[]> => this.#use((db) => db.getAll("frames", framesOf(take)));
 
-  frame = (take: string, index: number): Promise<Uint8Array<ArrayBuffer> | undefined> => this.db.get("frames", [take, index]);
+  frame = (take: string, index: number): Promise<Uint8Array<ArrayBuffer> | undefined> =>
+    this.#use((db) => db.get("frames", [take, index]));
 
-  async dropRepeat(take: string): Promise<void> {
-    const all = this.db.transaction(["takes", "frames"], "readwrite");
-    await Promise.all([all.objectStore("takes").delete(take), all.objectStore("frames").delete(framesOf(take)), all.done]);
+  dropRepeat(take: string): Promise<void> {
+    return this.#use((db) => {
+      const all = db.transaction(["takes", "frames"], "readwrite");
+      return whole(all.done, [all.objectStore("takes").delete(take), all.objectStore("frames").delete(framesOf(take))]);
+    });
   }
 
   /** What is known of a model, so that a page without a server can still show text. `latest` is the one last seen. */
-  model = (tokenizer = "latest"): Promise<Schema["models"]["value"] | undefined> => this.db.get("models", tokenizer);
-  async saveModel(known: Schema["models"]["value"]): Promise<void> {
-    const all = this.db.transaction("models", "readwrite");
-    await kept(Promise.all([all.store.put(known, known.info.tokenizer_sha256), all.store.put(known, "latest"), all.done]));
+  model = (tokenizer = "latest"): Promise<Schema["models"]["value"] | undefined> =>
+    this.#use((db) => db.get("models", tokenizer));
+  saveModel(known: Schema["models"]["value"]): Promise<void> {
+    return this.#use((db) => {
+      const all = db.transaction("models", "readwrite");
+      return whole(all.done, [all.store.put(known, known.info.tokenizer_sha256), all.store.put(known, "latest")]);
+    });
   }
 }
 
 const framesOf = (take: string): IDBKeyRange => IDBKeyRange.bound([take, 0], [take, Number.MAX_SAFE_INTEGER]);
 
-async function kept<T>(work: Promise<T>): Promise<T> {
+/** Why a transaction failed is said by the transaction; its requests only say that it was aborted, and say so first. */
+async function whole(done: Promise<void>, requests: readonly Promise<unknown>[]): Promise<void> {
+  const said = Promise.allSettled(requests);
   try {
-    return await work;
+    await done;
   } catch (error) {
-    if (error instanceof DOMException && error.name === "QuotaExceededError") throw new ApiError("storage_full", error.message);
-    throw error;
+    const own = (await said).find((one) => one.status === "rejected" && nameOf(one.reason) !== "AbortError");
+    throw nameOf(error) === "AbortError" && own?.status === "rejected" ? own.reason : error;
   }
+}
+
+const nameOf = (error: unknown): string => (error instanceof Error || error instanceof DOMException ? error.name : "");
+
+/** Browsers name a full disk in more than one way: a quota that shrinks with it, or files that cannot be written. */
+export function storageError(error: unknown): ApiError {
+  const message = error instanceof Error || error instanceof DOMException ? error.message : String(error);
+  const name = nameOf(error);
+  if (name === "QuotaExceededError" || /IOError|disk|no space|full/i.test(message))
+    return new ApiError("storage_full", message || name);
+  if (name === "VersionError") return new ApiError("storage_newer", message);
+  if (name === "SecurityError" || name === "NotAllowedError") return new ApiError("storage_denied", message);
+  return new ApiError("storage_failed", message === "" ? name : message);
 }

@@ -2,8 +2,8 @@
 import { ApiError } from "./errors";
 import { complain, newId, type Page, tell } from "./page";
 import { usual } from "./settings";
-import { rangeOf } from "./state";
-import { isRun, type Take } from "./takes";
+import { rangeOf, type Saved, takeById } from "./state";
+import { isRun, joinOf, type Take } from "./takes";
 import type { Story } from "./store";
 import * as wire from "./wire";
 
@@ -13,16 +13,27 @@ Marta turned it over in her hands. The stamp was new, the ink still dark, and wh
 
 const TAB = "quillmate-story";
 
+/** After a save that failed, tried again this soon, then less and less often. */
+const AGAIN_MS = [1000, 2000, 5000, 10_000];
+
 export class Stories {
   #release: (() => void) | null = null;
   #saving = false;
   #changed = false;
   #opening = false;
+  /** Takes that are shown and not yet in the store. */
+  readonly #takes = new Map<string, Take>();
+  #failed = 0;
+  #again: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly page: Page) {
-    addEventListener("pagehide", () => void this.save());
+    addEventListener("pagehide", () => void this.save().catch(() => {}));
     document.addEventListener("visibilitychange", () => {
-      if (document.visibilityState === "hidden") void this.save();
+      if (document.visibilityState === "hidden") void this.changed();
+    });
+    // What is not saved would be gone: the browser asks first.
+    addEventListener("beforeunload", (event) => {
+      if (page.live.now.saved !== "saved") event.preventDefault();
     });
   }
 
@@ -48,28 +59,46 @@ export class Stories {
       cursor: text.length,
       changed: Date.now(),
     };
-    await this.save();
-    await this.#lock(story.id, 0);
-    await this.page.store.saveStory(story);
-    await this.#load(story);
+    await this.#leave(async () => {
+      await this.page.store.saveStory(story);
+      await this.#lock(story.id, 0);
+      await this.#load(story);
+    });
   }
 
   async open(id: string): Promise<void> {
     const { live, store } = this.page;
-    if (id === live.now.story || live.now.work !== null) return;
-    await this.save();
-    const story = await store.story(id);
-    if (story === undefined) return;
-    if (!(await this.#lock(id, 0)))
-      return tell(this.page, "This story is open in another tab. Go on there, or close that tab first.");
-    await this.#load(story);
+    if (id === live.now.story) return;
+    await this.#leave(async () => {
+      const story = await store.story(id);
+      if (story === undefined) return;
+      if (!(await this.#lock(id, 0)))
+        return tell(this.page, "This story is open in another tab. Go on there, or close that tab first.");
+      await this.#load(story);
+    });
+  }
+
+  /** The open story is saved, and nothing is written into it while another comes. */
+  async #leave(then: () => Promise<void>): Promise<void> {
+    const { editor } = this.page;
+    const first = editor.locked;
+    if (!first) {
+      editor.lock("Opening a story…");
+      clearTimeout(this.#again);
+    }
+    try {
+      await this.save();
+      await then();
+    } finally {
+      if (!first && editor.locked) editor.lock(null);
+    }
   }
 
   async #load(story: Story): Promise<void> {
     const { live, editor, store } = this.page;
+    const all = await store.takesOf(story.id);
     this.#opening = true;
     sessionStorage.setItem(TAB, story.id);
-    const all = await store.takesOf(story.id);
     const takes = all.filter(isSound);
     const settings = isRead(() => wire.settings(story.settings)) ? story.settings : usual.settings;
     live.set({
@@ -79,6 +108,8 @@ export class Stories {
       length: story.length,
       seed: story.seed,
       active: null,
+      reads: null,
+      refused: new Map(),
       preview: null,
       why: null,
       notice: null,
@@ -88,27 +119,56 @@ export class Stories {
     // The text may have been saved a moment before the last tokens were: a take that was being written has them all.
     for (const take of takes) {
       if (!isRun(take) || take.status !== "writing" || rangeOf(live.now, take.passage)?.take !== take.id) continue;
-      editor.begin(take.passage, take.id, take.text, null, take.replaces);
-      editor.commit(take.passage);
+      const { manuscript } = editor;
+      if (take.replaces !== null) manuscript.recover(take.passage, take.replaces.take, take.replaces.text);
+      manuscript.begin(take.passage, take.id, take.text, null, { join: joinOf(take) ?? "" });
+      manuscript.commit(take.passage);
     }
     this.#opening = false;
-    live.set({ active: editor.ranges.at(-1)?.id ?? null });
+    this.page.attend(editor.ranges.at(-1)?.id ?? null);
     if (takes.length < all.length || settings !== story.settings) complain(this.page, new ApiError("kept_damaged", ""));
     await this.#list();
+  }
+
+  /** Shows a take as it now is, and saves it with the story. */
+  async keep(take: Take): Promise<void> {
+    this.page.live.setTake(take);
+    this.#takes.set(take.id, take);
+    await this.changed();
   }
 
   /** Every change is saved at once; those that come while a save is under way, together after it. */
   async changed(): Promise<void> {
     this.#changed = true;
-    if (this.#saving || this.#opening) return;
+    if (this.#opening) return;
+    this.#say("saving");
+    if (this.#saving) return;
     this.#saving = true;
+    clearTimeout(this.#again);
     try {
       while (this.#changed) await this.save();
+      this.#failed = 0;
+      this.#say("saved");
     } catch (error) {
-      complain(this.page, error);
+      this.failed(error);
     } finally {
       this.#saving = false;
     }
+  }
+
+  /** Something could not be saved. It is said once, shown until it is mended, and tried again. */
+  failed(error: unknown): void {
+    if (this.#failed === 0) complain(this.page, error);
+    this.#say("failed");
+    clearTimeout(this.#again);
+    this.#again = setTimeout(() => void this.changed(), AGAIN_MS[Math.min(this.#failed++, AGAIN_MS.length - 1)]);
+  }
+
+  /** While saving fails, another try is no reason to say anything else. */
+  #say(saved: Saved): void {
+    const { live } = this.page;
+    const now = saved === "saving" && this.#failed > 0 ? "failed" : saved;
+    if (live.now.saved !== now) live.set({ saved: now });
   }
 
   async save(): Promise<void> {
@@ -120,7 +180,7 @@ export class Stories {
     const title = titleOf(text);
     if (stories.some((one) => one.id === story && one.title !== title))
       live.set({ stories: stories.map((one) => (one.id === story ? { id: story, title } : one)) });
-    await store.saveStory({
+    const saved = store.saveStory({
       id: story,
       text,
       passages: [...editor.ranges],
@@ -130,6 +190,13 @@ export class Stories {
       cursor: editor.cursor,
       changed: Date.now(),
     });
+    const takes = [...this.#takes];
+    for (const [id, take] of takes) {
+      // Its newest form: it may have grown since.
+      await store.saveTake(takeById(live.now, id) ?? take);
+      if (this.#takes.get(id) === take) this.#takes.delete(id);
+    }
+    await saved;
   }
 
   async #list(): Promise<void> {

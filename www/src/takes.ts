@@ -15,6 +15,19 @@ interface Common {
 /** The writer's own version of a passage, kept when another take is put in its place. */
 export interface HandTake extends Common {
   kind: "hand";
+  /** The take it was made from: words that are still that take's have their reasons there. */
+  of?: string;
+  /** It is the beginning of that take, cut off where another passage was put in. */
+  cut?: true;
+}
+
+/** A verdict, and what it was about: what has come since was not looked at. */
+export interface Checked {
+  verdict: Verdict;
+  /** How many tokens the take had. */
+  tokens: number;
+  /** In milliseconds since 1970; null where that was not recorded. */
+  when: number | null;
 }
 
 export interface Made {
@@ -29,6 +42,9 @@ export interface Compared {
   other: string;
   outcome: Comparison["outcome"];
   paragraph: string;
+  /** How many tokens the take had, and when; missing where that was not recorded. */
+  tokens?: number;
+  when?: number;
 }
 
 /** A passage the browser sampled. Its frames lie in the store beside it. */
@@ -39,9 +55,13 @@ export interface RunTake extends Common {
   model: Model;
   /** The text the run was asked to go on from. */
   prompt: string;
+  /** That was all that stood before the passage, and not only its end; missing where that was not recorded. */
+  whole?: boolean;
   length: number;
   /** Tokens of the passage before the run's own: kept from another take, the last of them the writer's choice. */
   lead?: number[];
+  /** The take those tokens were kept from, which has their frames. Missing in takes kept before it was recorded. */
+  branch?: string;
   /** The generator before the first token: with the frames, all a replay needs. */
   start: GeneratorState;
   tokens: number[];
@@ -51,15 +71,15 @@ export interface RunTake extends Common {
   status: "writing" | "done" | "failed";
   reason: string | null;
   /** What the server said when it recomputed the take. */
-  verdict: Verdict | null;
+  verdict: Checked | null;
   /** What the last replay in the browser said. */
-  replay: Verdict | null;
-  /** How many tokens the last regeneration gave again, all of them equal. */
-  again: number | null;
+  replay: Checked | null;
+  /** How many tokens the last regeneration gave again, all of them equal, and when. */
+  again: { tokens: number; when: number | null } | null;
   /** Set on the run of a regeneration: the take it is to give again. Such a take is shown only if it differs. */
   repeats: string | null;
   /** Where a regeneration that should have been equal parted from its take, and why. */
-  parted: { at: number; why: "model" | "prompt" | "logits" } | null;
+  parted: { at: number; why: "model" | "prompt" | "logits"; from?: string } | null;
   /** What chose the tokens here; missing in takes kept before it was recorded, and null where a file does not say. */
   made?: Made | null;
   /** The tokens after which the model's text is over; missing or null as above. */
@@ -84,6 +104,36 @@ export const shown = (takes: readonly Take[], passage: string): Take[] =>
 
 /** All tokens of the passage, as its text has them. */
 export const tokensOf = ({ lead = [] }: RunTake, tokens: readonly number[]): number[] => [...lead, ...tokens];
+
+/** The spaces at the end of a take's prompt. Its text goes on from there; others bring their own. */
+export const joinOf = (take: Take): string | null => (isRun(take) ? (/[ \t\u00a0]*$/.exec(take.prompt)?.[0] ?? "") : null);
+
+/** Where token `at` of a passage was decided: in the take itself, or in the one it was kept from. */
+export function decidedBy(take: RunTake, at: number, takes: readonly Take[]): { take: RunTake; step: number } | null {
+  const lead = take.lead ?? [];
+  if (at >= lead.length) return at - lead.length < take.tokens.length ? { take, step: at - lead.length } : null;
+  const source = takes.find((one) => one.id === take.branch) ?? sourceOf(take, takes);
+  return isRun(source) && source.id !== take.id ? decidedBy(source, at, takes) : null;
+}
+
+/** For takes that do not say what they were kept from: the one that has the same tokens, after the same text, at each step. */
+function sourceOf({ id, passage, start, lead = [], model }: RunTake, takes: readonly Take[]): RunTake | undefined {
+  const kept = lead.slice(0, -1);
+  const beginning = start.prompt.slice(0, start.prompt.length - lead.length);
+  return takes.filter(isRun).find((one) => {
+    const all = tokensOf(one, one.tokens);
+    return (
+      one.id !== id &&
+      one.passage === passage &&
+      one.model.sha256 === model.sha256 &&
+      one.start.seed === start.seed &&
+      sameSettings(one.start.settings, start.settings) &&
+      all.length > kept.length &&
+      firstDifference(all.slice(0, kept.length), kept) === null &&
+      firstDifference(one.start.prompt.slice(0, one.start.prompt.length - (one.lead ?? []).length), beginning) === null
+    );
+  });
+}
 
 /** The state after the take's last token: what a generator resumes from. */
 export function reached(take: RunTake): GeneratorState {

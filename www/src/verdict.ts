@@ -1,70 +1,102 @@
-// A verdict in words a writer can use. Tokens are counted from 1.
-import { describeSettings, isRun, plural, type RunTake } from "./takes";
+// A verdict in words a writer can use: what was compared, by whom and when, and what has come since. Tokens are counted
+// from 1.
+import { type Checked, describeSettings, isRun, plural, type RunTake } from "./takes";
 import type { TokenTable } from "./tokens";
 import type { Verdict } from "./wire";
 
 export interface Said {
   tone: "good" | "waiting" | "bad";
   short: string;
-  /** The whole of it, where there is more to say. */
-  long: string | null;
+  /** The whole of it. */
+  long: string;
+}
+
+/** What stands in the text beside the take. */
+export interface Beside {
+  /** The writer has changed the passage's text by hand. */
+  edited: boolean;
+  /** What stands before the passage is not what the take was asked to go on from. */
+  elsewhere: boolean;
 }
 
 type Names = Pick<TokenTable, "name"> | null;
 
 /** Of the server's check. */
-export function sayVerdict(take: RunTake, names: Names): Said {
-  const { verdict } = take;
-  if (verdict === null) {
+export function sayVerdict(take: RunTake, names: Names, beside: Beside): Said {
+  if (take.verdict === null) {
     return take.run === null
       ? {
           tone: "waiting",
           short: "from a file",
           long: "Opened from a file: no server keeps this run, but Replay checks it here.",
         }
-      : { tone: "waiting", short: "not yet verified", long: null };
+      : { tone: "waiting", short: "not yet verified", long: "The server has not recomputed this take yet. Verify asks it to." };
   }
-  return say(verdict, take.start.step, names, { good: "verified", who: "the server" });
+  return say(take.verdict, take, names, beside, { good: "verified", who: "The server" });
 }
 
 /** Of a replay in this browser. */
-export function sayReplay(take: RunTake, names: Names): Said | null {
+export function sayReplay(take: RunTake, names: Names, beside: Beside): Said | null {
   if (take.replay === null) return null;
-  const said = say(take.replay, take.start.step, names, {
-    good: `replayed here: ${take.tokens.length} of ${plural(take.tokens.length, "token")} equal`,
-    who: "the replay",
-  });
-  return said;
+  const good = `replayed here: ${take.replay.tokens} of ${plural(take.tokens.length, "token")} equal`;
+  return say(take.replay, take, names, beside, { good, who: "This browser" });
 }
 
-function say(verdict: Verdict, first: number, names: Names, words: { good: string; who: string }): Said {
+function say(
+  { verdict, tokens, when }: Checked,
+  take: RunTake,
+  names: Names,
+  { edited, elsewhere }: Beside,
+  words: { good: string; who: string },
+): Said {
   const name = (token: number | null): string => (token === null ? "nothing" : `${names?.name(token) ?? ""} (${token})`.trim());
+  const all = take.tokens.length;
+  const at = when === null ? "" : ` ${sayWhen(when)}`;
   switch (verdict.verdict) {
-    case "match":
-      return {
-        tone: "good",
-        short: words.good,
-        long: `${words.who === "the server" ? "The server" : "This browser"} recomputed all ${plural(verdict.steps, "token")} and found the same.`,
-      };
+    case "match": {
+      const count = tokens === all ? `all ${plural(tokens, "token")}` : `the first ${tokens} of ${plural(all, "token")}`;
+      const said = [
+        `${words.who} recomputed ${count}${at} and found the same: they come from seed ${take.start.seed}, these settings and the text the take began from.`,
+        tokens < all
+          ? `The ${plural(all - tokens, "token")} after them came later and ${all - tokens === 1 ? "was" : "were"} not looked at.`
+          : "",
+        edited ? "That is the take itself. What you changed in it by hand is not part of it." : "",
+        elsewhere ? "The text before it has changed since: the take answers the beginning as it was." : "",
+      ];
+      const long = said.filter((one) => one !== "").join(" ");
+      const short =
+        tokens < all ? `${words.good === "verified" ? "verified" : "replayed here"} up to token ${tokens} of ${all}` : words.good;
+      return tokens < all
+        ? { tone: "waiting", short, long }
+        : edited
+          ? { tone: "waiting", short: `${short}, before your edits`, long }
+          : { tone: "good", short, long };
+    }
     case "refused":
       return { tone: "bad", short: "check refused", long: `${verdict.message} (${verdict.code})` };
     case "diverged": {
-      const at = verdict.step - first + 1;
+      const first = verdict.step - take.start.step + 1;
       const { expected_token: expected, claimed_token: claimed } = verdict;
       const chose =
         expected === claimed
           ? expected === null
             ? ""
             : ` Both chose ${name(expected)}.`
-          : ` The browser chose ${name(claimed)}, ${words.who} chose ${name(expected)}.`;
+          : ` The browser chose ${name(claimed)}, ${words.who === "The server" ? "the server" : "the replay"} chose ${name(expected)}.`;
       return {
         tone: "bad",
-        short: `differs from token ${at}`,
-        long: `Differs from token ${at}.${chose} ${because(verdict, name)}`,
+        short: `differs from token ${first}`,
+        long: `Differs from token ${first}.${chose} ${because(verdict, name)}${at === "" ? "" : ` Compared${at}.`}`,
       };
     }
   }
 }
+
+const today = new Intl.DateTimeFormat("en", { timeStyle: "short" });
+const earlier = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+/** “at 8:41 PM”, “on Nov 30, 2026, 8:41 PM” */
+export const sayWhen = (when: number, now = Date.now()): string =>
+  new Date(when).toDateString() === new Date(now).toDateString() ? `at ${today.format(when)}` : `on ${earlier.format(when)}`;
 
 function because(verdict: Extract<Verdict, { verdict: "diverged" }>, name: (token: number | null) => string): string {
   switch (verdict.why) {
@@ -82,6 +114,10 @@ function because(verdict: Extract<Verdict, { verdict: "diverged" }>, name: (toke
 }
 
 /** What a regeneration has shown. */
-export function sayAgain(take: RunTake): string | null {
-  return isRun(take) && take.again !== null ? `same text, ${take.again} of ${plural(take.tokens.length, "token")}` : null;
+export function sayAgain(take: RunTake, { edited, elsewhere }: Beside): string | null {
+  if (!isRun(take) || take.again === null) return null;
+  const { tokens } = take.again;
+  const all = take.tokens.length;
+  const same = tokens === all ? `same text, ${tokens} of ${plural(all, "token")}` : `same text up to token ${tokens} of ${all}`;
+  return `${same}${edited ? ", before your edits" : ""}${elsewhere ? ", to the beginning as it was" : ""}`;
 }

@@ -3,12 +3,10 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import { live as liveValue } from "lit-html/directives/live.js";
 import { sayPreview } from "./preview";
 import { others, sayProcessor } from "./processors";
-import { type Field, fields, knobs, valueOf } from "./settings";
-import { activeTake, current, cutRepeat, isCut, isEdited, type State, takesOf } from "./state";
+import { type Field, type FieldKey, fields, knobs, valueOf } from "./settings";
+import { activeTake, current, cutRepeat, isCut, isEdited, type Refused, type State, takeById, takesOf } from "./state";
 import { describeSettings, isRun, plural, type RunTake, type Take } from "./takes";
-import { sayAgain, sayReplay, type Said, sayVerdict } from "./verdict";
-
-export type FieldKey = Field["key"];
+import { type Beside, sayAgain, sayReplay, type Said, sayVerdict } from "./verdict";
 
 export interface Verbs {
   generate: () => void;
@@ -19,7 +17,6 @@ export interface Verbs {
   verify: (take: RunTake) => void;
   replay: (take: RunTake) => void;
   show: (passage: string, take: string) => void;
-  activate: (passage: string) => void;
   restore: (passage: string) => void;
   copySeed: (seed: string) => void;
   useSettings: (take: RunTake) => void;
@@ -28,7 +25,7 @@ export interface Verbs {
   openRecord: (file: File) => void;
   compare: (take: RunTake, file: File) => void;
   compareWithServer: (take: RunTake) => void;
-  set: (field: Field["key"], typed: string) => void;
+  set: (field: FieldKey, typed: string) => void;
   freshSeed: () => void;
   /** “Why this word?”: at the cursor, or in this passage. */
   why: (passage: string | null) => void;
@@ -41,6 +38,7 @@ export interface Verbs {
   closePreview: () => void;
   toggleSheet: () => void;
   dismiss: () => void;
+  copyText: () => void;
   newStory: () => void;
   openStory: (id: string) => void;
   putBack: (passage: string) => void;
@@ -56,6 +54,7 @@ export const keys = {
   settings: mac ? "⌥S" : "Alt+S",
   replay: mac ? "⌥P" : "Alt+P",
   why: mac ? "⌥W" : "Alt+W",
+  search: mac ? "⌘F" : "Ctrl+F",
 };
 
 const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
@@ -75,7 +74,6 @@ export function header(state: State, verbs: Verbs): TemplateResult {
               <button
                 class="quiet story"
                 aria-current=${id === state.story ? "true" : "false"}
-                ?disabled=${state.work !== null && id !== state.story}
                 @click=${() => verbs.openStory(id)}
               >
                 ${title}
@@ -84,8 +82,8 @@ export function header(state: State, verbs: Verbs): TemplateResult {
         )}
       </ul>
       <p class="row">
-        <button ?disabled=${state.work !== null} @click=${verbs.newStory}>New story</button>
-        ${pick("Open a record…", "A take that was saved with “Save record”, from here or elsewhere", state.work !== null, verbs.openRecord)}
+        <button @click=${verbs.newStory}>New story</button>
+        ${pick("Open a record…", "A take that was saved with “Save record”, from here or elsewhere", false, verbs.openRecord)}
       </p>
     </div>
     <button
@@ -97,8 +95,23 @@ export function header(state: State, verbs: Verbs): TemplateResult {
     >
       Settings
     </button>
+    <div class="saved" data-saved=${state.saved}>${saved(state, verbs)}</div>
     <div class="server" data-status=${state.server}>${server(state)}</div>
   `;
+}
+
+/** Always there: whether what is on the screen is also kept. */
+function saved({ saved: now, story }: State, verbs: Verbs): TemplateResult {
+  if (story === "") return html``;
+  switch (now) {
+    case "saved":
+      return html`<span title="Everything you see is kept in this browser">Saved</span>`;
+    case "saving":
+      return html`<span>Saving…</span>`;
+    case "failed":
+      return html`<span class="bad">Not saved: copy your text</span>
+        <button title="Copies the whole story" @click=${verbs.copyText}>Copy</button>`;
+  }
 }
 
 /** A button that asks for a file. */
@@ -135,9 +148,8 @@ function server({ server: status, loaded, model }: State): TemplateResult {
   }
 }
 
-type Refused = ReadonlyMap<string, { typed: string; why: string }>;
-
-export function settingsPanel(state: State, verbs: Verbs, refused: Refused): TemplateResult {
+export function settingsPanel(state: State, verbs: Verbs): TemplateResult {
+  const { refused } = state;
   const take = activeTake(state);
   const seedOf = state.seed ?? (isRun(take) ? take.start.seed : "");
   const lost = lostPassages(state);
@@ -154,7 +166,7 @@ export function settingsPanel(state: State, verbs: Verbs, refused: Refused): Tem
             : String(field.key === "length" ? state.length : valueOf(state.settings, field.key));
         return setting(field, value, verbs, refused.get(field.key), field.key === "seed" ? freshChoice(state, verbs) : nothing);
       })}
-      ${further(state, verbs, refused)}
+      ${further(state, verbs)}
       ${
         lost.length === 0
           ? nothing
@@ -173,7 +185,7 @@ export function settingsPanel(state: State, verbs: Verbs, refused: Refused): Tem
 }
 
 /** The processors: folded away, but never on without being said. */
-function further({ settings, model, length }: State, verbs: Verbs, refused: Refused): TemplateResult {
+function further({ settings, model, length, refused }: State, verbs: Verbs): TemplateResult {
   const { processors = [] } = settings;
   const foreign = others(processors);
   const room = model === null ? "" : `, about ${Math.ceil((model.vocab * 4 * length) / 1e6)} MB for ${plural(length, "token")}`;
@@ -196,7 +208,7 @@ function setting(
   { key, label, sentence, min, max, step }: Field,
   value: string,
   verbs: Verbs,
-  refused: { typed: string; why: string } | undefined,
+  refused: ReturnType<Refused["get"]>,
   rest: unknown,
 ): TemplateResult {
   const input = (event: Event): void => verbs.set(key, (event.target as HTMLInputElement).value);
@@ -231,11 +243,20 @@ function setting(
   `;
 }
 
-const freshChoice = (state: State, verbs: Verbs): TemplateResult => html`
-  <label class="check"
-    ><input type="checkbox" .checked=${liveValue(state.seed === null)} @change=${verbs.freshSeed} /> A fresh seed each time</label
-  >
-`;
+const freshChoice = (state: State, verbs: Verbs): TemplateResult => {
+  const take = activeTake(state);
+  return html`
+    <label class="check"
+      ><input type="checkbox" .checked=${liveValue(state.seed === null)} @change=${verbs.freshSeed} /> A fresh seed each
+      time</label
+    >
+    ${
+      state.seed === null && state.preview === null && isRun(take)
+        ? html`<p data-last-seed>Shown is the last one, of the passage at the cursor. The next is drawn anew.</p>`
+        : nothing
+    }
+  `;
+};
 
 function preview(state: State, verbs: Verbs): TemplateResult {
   const { preview: shown, table } = state;
@@ -289,7 +310,7 @@ export function bar(state: State, verbs: Verbs): TemplateResult {
               label: "Stop",
               key: "Esc",
               title: "Stop here; what is written stays",
-              off: work.phase !== "writing",
+              off: false,
               act: verbs.stop,
             },
       )}
@@ -322,7 +343,7 @@ function progress(state: State): TemplateResult | string {
   if (work === null) return state.server === "loading" ? "You can write meanwhile." : "";
   switch (work.phase) {
     case "asking":
-      return "Reading your text…";
+      return "Asking the server…";
     case "checking":
       return "Asking the server to recompute it…";
     case "stopping":
@@ -333,13 +354,19 @@ function progress(state: State): TemplateResult | string {
   }
 }
 
-/** The line under the active passage. */
-export function line(state: State, passage: string, verbs: Verbs): TemplateResult {
-  const take = current(state, passage);
-  const takes = takesOf(state, passage);
-  if (take === undefined) return html``;
+/** All about the passage at the cursor. It has its own place under the paper, so that no word moves when it changes. */
+export function passage(state: State, verbs: Verbs): TemplateResult {
+  const { active } = state;
+  const take = current(state, active);
+  if (active === null || take === undefined)
+    return html`<p class="line soft">
+      ${state.ranges.length === 0 ? "What the model writes is tinted." : "Put the cursor into a tinted passage to see its takes."}
+      ${reads(state)}
+    </p>`;
+  const takes = takesOf(state, active);
   const writing = state.work?.take === take.id;
   const place = takes.findIndex(({ id }) => id === take.id) + 1;
+  const beside: Beside = { edited: isEdited(state), elsewhere: state.elsewhere && !writing };
   return html`
     <div class="line" role="group" aria-label="About this passage">
       <span class="item takes"
@@ -352,16 +379,16 @@ export function line(state: State, passage: string, verbs: Verbs): TemplateResul
             : nothing
         }</span
       >
-      ${isRun(take) ? runLine(state, take, writing, verbs) : html`<span class="item">your own version</span>`}
+      ${isRun(take) ? runLine(state, take, writing, beside, verbs) : html`<span class="item">${handLine(state, take)}</span>`}
       ${
-        isEdited(state) && state.active === passage
+        beside.edited
           ? html`<span class="item"
               >edited by you
               <button
                 class="quiet"
                 title="Puts the take's own text back; yours is kept as a take"
                 @mousedown=${stay}
-                @click=${() => verbs.restore(passage)}
+                @click=${() => verbs.restore(active)}
               >
                 Put back
               </button></span
@@ -369,21 +396,44 @@ export function line(state: State, passage: string, verbs: Verbs): TemplateResul
           : nothing
       }
       ${
-        isRun(take) && take.tokens.length > 0
+        beside.elsewhere
+          ? html`<span class="item" data-elsewhere title="The text before this passage has changed since the model read it"
+              >after another beginning</span
+            >`
+          : nothing
+      }
+      ${
+        (isRun(take) && take.tokens.length > 0) || (!isRun(take) && take.of !== undefined)
           ? html`<button
               class="quiet"
               title="What the word at the cursor was chosen from (${keys.why})"
               @mousedown=${stay}
-              @click=${() => verbs.why(passage)}
+              @click=${() => verbs.why(active)}
             >
               Why this word?
             </button>`
           : nothing
       }
-      ${isRun(take) && !writing ? more(state, take, verbs) : nothing}
+      ${isRun(take) && !writing ? more(state, take, verbs) : nothing} ${reads(state)}
     </div>
-    ${isRun(take) ? below(state, take, verbs) : nothing}
+    ${isRun(take) ? below(state, take, beside, verbs) : nothing}
   `;
+}
+
+/** Of a long text the model reads the end alone: where that begins is marked in the text, and said here. */
+const reads = ({ reads: from }: State): TemplateResult | typeof nothing =>
+  from === null
+    ? nothing
+    : html`<span
+        class="item reads"
+        data-reads
+        title="The text is longer than the model can read: what stands before the mark is not seen by it"
+        >the model reads from the mark on</span
+      >`;
+
+function handLine(state: State, take: Take): string {
+  const of = take.kind === "hand" && take.cut === true ? takeById(state, take.of) : undefined;
+  return of === undefined ? "your own version" : `the beginning of take ${of.number}; the rest is your own text now`;
 }
 
 const pill = (state: State, take: Take, number: number, isCurrent: boolean, verbs: Verbs): TemplateResult =>
@@ -400,8 +450,9 @@ const pill = (state: State, take: Take, number: number, isCurrent: boolean, verb
     ${number}
   </button>`;
 
-function runLine(state: State, take: RunTake, writing: boolean, verbs: Verbs): TemplateResult {
-  const said = sayVerdict(take, state.table);
+function runLine(state: State, take: RunTake, writing: boolean, beside: Beside, verbs: Verbs): TemplateResult {
+  const said = sayVerdict(take, state.table, beside);
+  const again = sayAgain(take, beside);
   return html`
     <span class="item"
       ><button class="quiet seed" title="Copy the seed" @mousedown=${stay} @click=${() => verbs.copySeed(take.start.seed)}>
@@ -413,8 +464,8 @@ function runLine(state: State, take: RunTake, writing: boolean, verbs: Verbs): T
     <span class="item"
       >${writing ? `token ${take.tokens.length} of ${take.length}` : plural(take.tokens.length, "token")}${take.reason === "end_token" ? ", the model ended here" : take.reason === "stopped" ? ", stopped" : ""}</span
     >
-    ${writing || take.status !== "done" ? nothing : html`<span class="item verdict ${said.tone}" data-verdict title=${said.long ?? ""}>${said.short}</span>`}
-    ${sayAgain(take) === null ? nothing : html`<span class="item verdict good" data-again>${sayAgain(take)}</span>`}
+    ${writing || take.status !== "done" ? nothing : verdict(said)}
+    ${again === null ? nothing : html`<span class="item verdict ${beside.edited || beside.elsewhere || take.again?.tokens !== take.tokens.length ? "waiting" : "good"}" data-again>${again}</span>`}
   `;
 }
 
@@ -430,6 +481,15 @@ const escapeMenu = (event: KeyboardEvent): void => {
   (event.currentTarget as HTMLElement).querySelector("summary")?.focus();
 };
 
+/** A word, and behind it all that was compared: for a mouse, a keyboard and a screen reader alike. */
+const verdict = (said: Said): TemplateResult =>
+  html`<span class="item"
+    ><details class="more about" @focusout=${leaveMenu} @keydown=${escapeMenu}>
+      <summary class="verdict ${said.tone}" title="What was compared, and when" data-verdict>${said.short}</summary>
+      <p class="menu" data-about>${said.long}</p>
+    </details></span
+  >`;
+
 function more(state: State, take: RunTake, verbs: Verbs): TemplateResult {
   return html`<details class="more" @focusout=${leaveMenu} @keydown=${escapeMenu}>
     <summary title="Replay, record, test vector">More</summary>
@@ -441,7 +501,7 @@ function more(state: State, take: RunTake, verbs: Verbs): TemplateResult {
       >
         Replay here
       </button>
-      ${take.verdict === null && take.run !== null ? html`<button class="quiet" ?disabled=${state.server !== "ready"} title="Has the server recompute it" @click=${() => verbs.verify(take)}>Verify</button>` : nothing}
+      ${(take.verdict === null || take.verdict.tokens < take.tokens.length) && take.run !== null ? html`<button class="quiet" ?disabled=${state.server !== "ready"} title="Has the server recompute it" @click=${() => verbs.verify(take)}>Verify</button>` : nothing}
       <button
         class="quiet"
         title="Puts this take's settings and seed into the settings panel"
@@ -467,10 +527,12 @@ const PARTED = {
   logits: "the server's logits were not the same",
 };
 
-function below(state: State, take: RunTake, verbs: Verbs): TemplateResult {
+function below(state: State, take: RunTake, beside: Beside, verbs: Verbs): TemplateResult {
   const cut = isCut(state, take) ? take : cutRepeat(state, take);
-  const said = sayVerdict(take, state.table);
-  const replay = sayReplay(take, state.table);
+  const said = sayVerdict(take, state.table, beside);
+  const replay = sayReplay(take, state.table, beside);
+  const later = state.takes.find((one): one is RunTake => isRun(one) && one.parted?.from === take.id);
+  const grown = take.compared?.tokens !== undefined && take.compared.tokens < take.tokens.length;
   return html`
     ${
       cut === undefined
@@ -497,9 +559,16 @@ function below(state: State, take: RunTake, verbs: Verbs): TemplateResult {
             takes are kept.
           </p>`
     }
+    ${
+      later?.parted
+        ? html`<p class="below bad" data-doubted>
+            A later regeneration parted from this take at token ${later.parted.at + 1}: it is take ${later.number}.
+          </p>`
+        : nothing
+    }
     ${said.tone === "bad" ? explained(said, "data-differs") : nothing}
-    ${take.compared ? html`<p class="below ${TONES[take.compared.outcome]}" data-compared><b>Compared with ${take.compared.other}.</b> ${take.compared.paragraph}</p>` : nothing}
-    ${replay === null ? nothing : replay.tone === "bad" ? explained(replay, "data-replay") : html`<p class="below good" data-replay>${replay.short}</p>`}
+    ${take.compared ? html`<p class="below ${TONES[take.compared.outcome]}" data-compared><b>Compared with ${take.compared.other}${grown ? `, when the take had ${plural(take.compared.tokens ?? 0, "token")}` : ""}.</b> ${take.compared.paragraph}</p>` : nothing}
+    ${replay === null ? nothing : replay.tone === "bad" ? explained(replay, "data-replay") : html`<p class="below ${replay.tone}" data-replay title=${replay.long}>${replay.short}</p>`}
   `;
 }
 
@@ -507,29 +576,6 @@ const explained = (said: Said, mark: "data-differs" | "data-replay"): TemplateRe
   mark === "data-differs"
     ? html`<p class="below bad" data-differs>${said.long}</p>`
     : html`<p class="below bad" data-replay>${said.long}</p>`;
-
-/** At the end of a passage that is not the active one: its takes are one click away all the same. */
-export function switcher(state: State, passage: string, verbs: Verbs): TemplateResult {
-  const takes = takesOf(state, passage);
-  const at = takes.findIndex(({ id }) => id === current(state, passage)?.id);
-  const step = (by: number): void => {
-    const next = takes[(at + by + takes.length) % takes.length];
-    if (next !== undefined) verbs.show(passage, next.id);
-  };
-  const name = `Take ${at + 1} of ${takes.length}`;
-  return html`<span class="switch" role="group" aria-label=${name}
-    ><button class="quiet" aria-label="Previous take" title="Previous take" @mousedown=${stay} @click=${() => step(-1)}>‹</button
-    ><button
-      class="quiet"
-      aria-label="${at + 1}/${takes.length}: ${name.toLowerCase()}, show more"
-      title="${name}; click for all about it"
-      @mousedown=${stay}
-      @click=${() => verbs.activate(passage)}
-    >
-      ${at + 1}/${takes.length}</button
-    ><button class="quiet" aria-label="Next take" title="Next take" @mousedown=${stay} @click=${() => step(1)}>›</button></span
-  >`;
-}
 
 /** Passages whose place in the text was deleted: the newest take of each. */
 export function lostPassages(state: State): Take[] {

@@ -2,11 +2,14 @@
 import { html, nothing, svg, type TemplateResult } from "lit-html";
 import { type Candidate, sayReason } from "./reasons";
 import type { State } from "./state";
+import { tokensOf } from "./takes";
 import { keys, stay, type Verbs } from "./view";
+import { placeOf } from "./why";
 
 export function whyPanel({ why, table, model, server, work }: State, verbs: Verbs): TemplateResult {
   if (why === null) return html``;
-  const { take, at, reason } = why;
+  const { take, at, answer } = why;
+  const all = tokensOf(take, take.tokens);
   const name = (token: number): string => table?.name(token) ?? `token ${token}`;
   const close = html`<button class="quiet" aria-label="Close" title="Close (Escape)" @mousedown=${stay} @click=${verbs.closeWhy}>
     ✕
@@ -16,13 +19,13 @@ export function whyPanel({ why, table, model, server, work }: State, verbs: Verb
         <h2>Not drawn</h2>
         ${close}
       </div>
-      <p>Nothing was drawn here: these words are yours, or were kept from another take.</p>`;
+      <p>Nothing was drawn here: these words are yours.</p>`;
   const beside = (by: number, label: string, sign: string): TemplateResult =>
     html`<button
       class="quiet"
       aria-label=${label}
       title=${label}
-      aria-disabled=${take.tokens[at + by] === undefined ? "true" : "false"}
+      aria-disabled=${all[at + by] === undefined ? "true" : "false"}
       @mousedown=${stay}
       @click=${() => verbs.whyStep(by)}
     >
@@ -30,32 +33,34 @@ export function whyPanel({ why, table, model, server, work }: State, verbs: Verb
     </button>`;
   const head = html`<div class="why-head">
     ${beside(-1, "Previous token", "‹")}
-    <h2 title="Why this word? ${keys.why} again comes in here; the arrow keys go from word to word">
-      ${name(take.tokens[at] ?? 0)}
-    </h2>
+    <h2 title="Why this word? ${keys.why} again comes in here; the arrow keys go from word to word">${name(all[at] ?? 0)}</h2>
     ${beside(1, "Next token", "›")} ${close}
   </div>`;
-  if (reason === null)
+  if (answer === null)
     return html`${head}
       <p>Looking…</p>`;
-  const { place, chance, draw, stages, words } = sayReason(reason, take, name);
   // What is shown may still be of the word asked about before.
-  const step = reason.trace.step - take.start.step;
-  const was = take.tokens[step];
+  const { by, step, reason } = answer;
+  const { chance, draw, stages, words } = sayReason(reason, by, name);
+  const stands = all[answer.at];
   const now = reason.trace.token;
+  const taken = by.id !== take.id && answer.at === (take.lead?.length ?? 0) - 1;
+  const kept = by.id === take.id ? "" : `, as take ${by.number} has it`;
   const able = server === "ready" && work === null;
   return html`${head}
-    <p data-why>${place}: <b>${chance}</b></p>
+    <p data-why>${placeOf(take, answer.at)}${kept}: <b>${chance}</b></p>
     ${
-      now === null || now === was
+      now === null || now === stands
         ? nothing
-        : html`<p class="bad">
-            What is kept of this step gives ${name(now)} instead: something was changed. Replay here says more.
-          </p>`
+        : taken
+          ? html`<p data-taken>You took ${name(stands ?? 0)} here. What is said below is of ${name(now)}, which was drawn.</p>`
+          : html`<p class="bad">
+              What is kept of this step gives ${name(now)} instead: something was changed. Replay here says more.
+            </p>`
     }
     <ul class="words">
       ${words.map((word) =>
-        bar(word, model === null || model.end_tokens.includes(word.id) ? null : (id) => verbs.takeInstead(take, step, id), !able),
+        bar(word, model === null || model.end_tokens.includes(word.id) ? null : (id) => verbs.takeInstead(by, step, id), !able),
       )}
     </ul>
     <p class="soft">${draw}${able && words.length > 1 ? " Press another word to go on from it instead." : ""}</p>

@@ -2,9 +2,8 @@
 // follows the cursor; writing on closes it.
 import { complain, type Page, tell } from "./page";
 import { sayReason } from "./reasons";
-import type { Reason } from "./sampler.worker";
-import { rangeOf, type State, takeById } from "./state";
-import { isRun, reached, type RunTake } from "./takes";
+import { type Answered, rangeOf, type State, takeById } from "./state";
+import { decidedBy, isRun, reached, type RunTake, tokensOf } from "./takes";
 import { Detokenizer, type TokenTable } from "./tokens";
 
 interface Span {
@@ -13,12 +12,12 @@ interface Span {
 }
 
 /**
- * Where each token's text begins and ends in the text of all, what leads up to them among it. A token that is a part of
- * a character has none until it is whole.
+ * Where each token's text begins and ends in the text of all. A token that is a part of a character has none until it is
+ * whole.
  */
-export function spans(table: TokenTable, tokens: readonly number[], lead: readonly number[] = []): Span[] {
+export function spans(table: TokenTable, tokens: readonly number[]): Span[] {
   const text = new Detokenizer(table);
-  let at = lead.reduce((sum, token) => sum + text.push(token).length, 0);
+  let at = 0;
   return tokens.map((token) => {
     const from = at;
     at += text.push(token).length;
@@ -54,6 +53,17 @@ export function tokenAt(all: readonly Span[], was: string, is: string, cursor: n
   return found === -1 ? null : found;
 }
 
+/** The run whose words stand in a passage: the writer's own version has them from the take it was made from. */
+function drawn(state: State, id: string | undefined): RunTake | undefined {
+  const take = takeById(state, id);
+  if (take === undefined || isRun(take)) return take;
+  const of = takeById(state, take.of);
+  return isRun(of) ? of : undefined;
+}
+
+/** “token 12 of 40” of the passage */
+export const placeOf = (take: RunTake, at: number): string => `token ${at + 1} of ${tokensOf(take, take.tokens).length}`;
+
 export class Asking {
   #asked = 0;
   #said: ReturnType<typeof setTimeout> | undefined;
@@ -66,11 +76,12 @@ export class Asking {
     const inside = this.#passageAt(editor.head);
     const asked = passage ?? inside?.id ?? null;
     const range = rangeOf(live.now, asked);
-    const take = takeById(live.now, range?.take);
-    if (range === undefined || !isRun(take) || take.tokens.length === 0)
+    const take = drawn(live.now, range?.take);
+    if (range === undefined || take === undefined || take.tokens.length === 0)
       return tell(this.page, "Put the cursor into a generated passage first: words of your own need no reason.");
     const cursor = inside?.id === range.id ? editor.head : range.to;
-    live.set({ active: range.id, standing: editor.textOf(range.id), sheet: false });
+    this.page.attend(range.id);
+    live.set({ sheet: false });
     await this.#ask(range.id, take, this.#tokenAt(take, range.id, cursor - range.from));
   }
 
@@ -80,8 +91,8 @@ export class Asking {
     const { why } = live.now;
     if (why === null) return;
     const range = this.#passageAt(editor.head);
-    const take = takeById(live.now, range?.take);
-    if (range === undefined || !isRun(take)) return this.close();
+    const take = drawn(live.now, range?.take);
+    if (range === undefined || take === undefined) return this.close();
     const at = this.#tokenAt(take, range.id, editor.head - range.from);
     if (take.id !== why.take.id || at !== why.at) await this.#ask(range.id, take, at);
   }
@@ -90,7 +101,7 @@ export class Asking {
     const { why } = this.page.live.now;
     if (why === null || why.at === null) return;
     const at = why.at + by;
-    if (at >= 0 && at < why.take.tokens.length) await this.#ask(why.passage, why.take, at);
+    if (at >= 0 && at < tokensOf(why.take, why.take.tokens).length) await this.#ask(why.passage, why.take, at);
   }
 
   close(): void {
@@ -103,17 +114,20 @@ export class Asking {
     const { live, store, sampler } = this.page;
     const asked = ++this.#asked;
     // What was said before stays until there is something else to say, so that nothing flickers.
-    const before = live.now.why?.take.id === take.id ? live.now.why.reason : null;
-    live.set({ why: { passage, take, at, reason: at === null ? null : before } });
-    if (at === null) return;
+    const before = live.now.why?.take.id === take.id ? live.now.why.answer : null;
+    const decided = at === null ? null : decidedBy(take, at, live.now.takes);
+    live.set({ why: { passage, take, at: decided === null ? null : at, answer: decided === null ? null : before } });
+    if (at === null || decided === null) return;
     try {
-      const frame = await store.frame(take.id, at);
+      const { take: by, step } = decided;
+      const frame = await store.frame(by.id, step);
       if (frame === undefined) throw new Error("The frame of this word is not kept here.");
-      const reason = await sampler.reason(reached({ ...take, tokens: take.tokens.slice(0, at) }), frame);
+      const reason = await sampler.reason(reached({ ...by, tokens: by.tokens.slice(0, step) }), frame);
       // Closed in the meantime, or asked about another word.
       if (asked !== this.#asked || live.now.why === null) return;
-      live.set({ why: { passage, take, at, reason } });
-      this.#saySoon(take, reason);
+      const answer = { at, by, step, reason };
+      live.set({ why: { passage, take, at, answer } });
+      this.#saySoon(take, answer);
     } catch (error) {
       if (asked !== this.#asked) return;
       this.close();
@@ -122,13 +136,13 @@ export class Asking {
   }
 
   /** Only the word the cursor comes to rest on is said. */
-  #saySoon(take: RunTake, reason: Reason): void {
+  #saySoon(take: RunTake, answer: Answered): void {
     const { live, announce } = this.page;
     const name = (token: number): string => live.now.table?.name(token) ?? `token ${token}`;
     clearTimeout(this.#said);
     this.#said = setTimeout(() => {
-      const { place, chance } = sayReason(reason, take, name);
-      announce(`${name(reason.trace.token ?? 0)}, ${place}: ${chance}.`);
+      const { chance } = sayReason(answer.reason, answer.by, name);
+      announce(`${name(answer.reason.trace.token ?? 0)}, ${placeOf(take, answer.at)}: ${chance}.`);
     }, 400);
   }
 
@@ -140,13 +154,13 @@ export class Asking {
     const { table } = this.page.live.now;
     return table === null
       ? null
-      : tokenAt(spans(table, take.tokens, take.lead), take.text, this.page.editor.textOf(passage), cursor);
+      : tokenAt(spans(table, tokensOf(take, take.tokens)), take.text, this.page.editor.textOf(passage), cursor);
   }
 }
 
 /** Where the word asked about stands, in characters of its passage. */
 export function askedSpan({ why, table }: State, text: string): Span | null {
   if (why === null || why.at === null || table === null) return null;
-  const span = spans(table, why.take.tokens, why.take.lead)[why.at];
+  const span = spans(table, tokensOf(why.take, why.take.tokens))[why.at];
   return span === undefined ? null : standing(why.take.text, text)(span);
 }

@@ -2,15 +2,17 @@
 import * as api from "./api";
 import { ApiError, codeOf } from "./errors";
 import { complain, newId, type Page, tell } from "./page";
-import { promptFor } from "./prompt";
+import { answers, limitsOf, promptFor } from "./prompt";
 import { toRecord } from "./record";
 import type { Carried } from "./sampler.worker";
 import { shortSeed } from "./settings";
-import { activeTake, current, cutRepeat, isCut, isEdited, nextNumber, takeById, takesOf, type Work } from "./state";
+import { activeTake, cutRepeat, isCut, isEdited, nextNumber, takeById, takesOf, type Work } from "./state";
 import {
   claimOf,
   firstDifference,
+  type HandTake,
   isRun,
+  joinOf,
   madeBy,
   plural,
   reached,
@@ -25,20 +27,21 @@ import type { GeneratorState, Settings } from "./wire";
 interface Order {
   passage: string;
   prompt: string;
+  /** The prompt is all that stands before the passage, and not only its end. */
+  whole: boolean | undefined;
   seed: string;
   settings: Settings;
   length: number;
-  /** Where a new passage begins; null when the passage is there. */
-  at: number | null;
   repeats?: RunTake;
-  /** Given where the run goes on from more than the text's own reading: the state, and the tokens that led to it. */
-  from?: { start: GeneratorState; lead: number[] };
+  /** Given where the run goes on from more than the text's own reading: the state, the tokens that led to it, and their take. */
+  from?: { start: GeneratorState; lead: number[]; branch: string | undefined };
   /** Tokens known beforehand, because they agree with a take whose frames are here. */
   known?: { from: RunTake; tokens: number[]; carried: Carried };
 }
 
 export class Writing {
-  #abort: AbortController | null = null;
+  /** What is under way, and how to end it. */
+  #work: { abort: AbortController; done: Promise<void> } | null = null;
 
   /** Takes the writer stopped while the server could not hear it. */
   readonly #toStop = new Set<string>();
@@ -46,41 +49,61 @@ export class Writing {
   constructor(private readonly page: Page) {
     // Without a server a stream only seems to be there.
     page.live.listen(() => {
-      if (page.live.now.server === "away") this.#abort?.abort();
+      const { server, work } = page.live.now;
+      if (server === "away" && work !== null && work.phase !== "asking") this.#work?.abort.abort();
     });
+  }
+
+  get #signal(): AbortSignal | undefined {
+    return this.#work?.abort.signal;
   }
 
   /** Goes on from the cursor. */
   async generate(): Promise<void> {
     const { live, editor } = this.page;
     const at = editor.cursor;
-    await this.#guard(at, async () => {
-      const { settings, length } = live.now;
-      await this.#order({
-        passage: newId(),
-        prompt: await this.#prompt(editor.text.slice(0, at)),
-        seed: await this.#seed(),
-        settings,
-        length,
-        at,
-      });
+    const text = editor.before(at);
+    await this.#guard(text, async () => {
+      const { settings, length, seed: fixed } = live.now;
+      // The writer may write on while the server is asked.
+      editor.manuscript.pin(at);
+      const { prompt, whole } = await this.#prompt(text);
+      const place = this.#lostAt(prompt);
+      const same = (seed: string): RunTake | undefined =>
+        usedIn(place === null ? [] : takesOf(live.now, place), seed, settings, prompt);
+      const again = fixed === null ? undefined : same(fixed);
+      if (place !== null && again !== undefined && again.status === "done" && again.length === length) {
+        this.#insert(place, again, editor.pinned ?? at);
+        return tell(
+          this.page,
+          `Seed ${again.start.seed} gave take ${again.number} here before, with these settings: it is back.`,
+        );
+      }
+      const seed = fixed ?? (await this.#freshSeed((one) => same(one) !== undefined));
+      await this.#order({ passage: place ?? newId(), prompt, whole, seed, settings, length });
     });
   }
 
   /** The active passage again, differently: the settings as they are set now, and another seed. */
   async newTake(): Promise<void> {
     const { live, editor } = this.page;
-    const { active: passage, settings, length } = live.now;
+    const { active: passage, settings, length, seed: fixed } = live.now;
     const range = editor.range(passage);
     if (passage === null || range === undefined) return tell(this.page, "Put the cursor into a generated passage first.");
-    await this.#guard(range.from, async () => {
-      const prompt = await this.#prompt(editor.text.slice(0, range.from));
-      const used = takesOf(live.now, passage).filter(isRun);
-      const again = (seed: string): boolean =>
-        used.some((take) => take.start.seed === seed && take.prompt === prompt && sameSettings(take.start.settings, settings));
-      let seed = await this.#seed();
-      while (again(seed)) seed = await this.#freshSeed();
-      await this.#order({ passage, prompt, seed, settings, length, at: null });
+    const text = editor.before(range.from);
+    await this.#guard(text, async () => {
+      const { prompt, whole } = await this.#prompt(text);
+      const same = (seed: string): RunTake | undefined => usedIn(takesOf(live.now, passage), seed, settings, prompt);
+      const used = fixed === null ? undefined : same(fixed);
+      if (used !== undefined) {
+        this.page.point("seed");
+        throw new ApiError(
+          "seed_used",
+          `Seed ${used.start.seed} with these settings gave take ${used.number}, and would give it again. Type another seed, or have a fresh one each time.`,
+        );
+      }
+      const seed = fixed ?? (await this.#freshSeed((one) => same(one) !== undefined));
+      await this.#order({ passage, prompt, whole, seed, settings, length });
     });
   }
 
@@ -93,25 +116,25 @@ export class Writing {
     if (cut !== undefined) return this.resume(cut);
     await this.#guard(null, async () => {
       // What the writer changed in the passage by hand stays, as a take of its own; the passage itself comes again.
-      if (isEdited(live.now)) await this.show(take.passage, take.id);
+      if (isEdited(live.now)) this.#show(take);
       const { seed, settings } = take.start;
       const length = take.reason === "length" || take.reason === "end_token" ? take.length : Math.max(1, take.tokens.length);
-      const order = { passage: take.passage, prompt: take.prompt, seed, settings, length, at: null, repeats: take };
-      await this.#order({ ...order, ...led(take, take.start) });
+      const { passage, prompt, whole } = take;
+      await this.#order({ passage, prompt, whole, seed, settings, length, repeats: take, ...led(take, take.start) });
     });
   }
 
   /** A new take that begins with the tokens a preview found to stay, and asks the server for the rest. */
   async goOn(from: RunTake, agree: number, seed: string, settings: Settings, carried: Carried): Promise<void> {
-    const { length } = from;
+    const { length, passage, prompt, whole } = from;
     await this.#guard(null, () =>
       this.#order({
-        passage: from.passage,
-        prompt: from.prompt,
+        passage,
+        prompt,
+        whole,
         seed,
         settings,
         length,
-        at: null,
         known: { from, tokens: from.tokens.slice(0, agree), carried },
         ...led(from, { ...from.start, seed, settings }),
       }),
@@ -120,44 +143,61 @@ export class Writing {
 
   /** A new take: the tokens before `at` stay, then comes `word`, and the server is asked for what follows. */
   async takeInstead(take: RunTake, at: number, word: number): Promise<void> {
-    const { start, passage, prompt } = take;
+    const { start, passage, prompt, whole } = take;
     const more = [...take.tokens.slice(0, at), word];
     const from = { ...start, step: 0, prompt: [...start.prompt, ...start.tokens, ...more], tokens: [] };
     await this.#guard(null, () =>
       this.#order({
         passage,
         prompt,
+        whole,
         seed: start.seed,
         settings: start.settings,
         length: take.length > more.length ? take.length - more.length : this.page.live.now.length,
-        at: null,
-        from: { start: from, lead: tokensOf(take, more) },
+        from: { start: from, lead: tokensOf(take, more), branch: take.id },
       }),
     );
   }
 
+  /** Ends what is under way, whatever it is. While a passage is written the server is told; the second time, not even that is waited for. */
   async stop(): Promise<void> {
     const { live } = this.page;
     const { work } = live.now;
-    const take = takeById(live.now, work?.take);
-    if (work === null || !isRun(take) || take.run === null || work.phase !== "writing") return;
+    const abort = this.#work?.abort;
+    if (work === null || abort === undefined) return;
+    const take = takeById(live.now, work.take);
+    if (!isRun(take) || take.run === null || work.phase === "asking" || work.phase === "checking") return abort.abort();
+    if (work.phase === "stopping") {
+      this.#toStop.add(take.id);
+      return abort.abort();
+    }
     live.set({ work: { ...work, phase: "stopping" } });
     try {
       // What the server has sampled by now still arrives, then the end.
       await api.stopRun(take.run);
     } catch {
       this.#toStop.add(take.id);
-      this.#abort?.abort();
+      abort.abort();
     }
+  }
+
+  /** Lets go of what is under way, without an end to it: it goes on where its story is opened again. */
+  async leave(): Promise<void> {
+    const work = this.#work;
+    work?.abort.abort();
+    await work?.done;
   }
 
   /** Goes on with a run that was cut short, from the first token that is not here yet. */
   async resume(take: RunTake): Promise<void> {
     await this.#guard(null, async () => {
-      if (take.run !== null && this.#toStop.delete(take.id)) await api.stopRun(take.run);
+      if (take.run !== null && this.#toStop.has(take.id)) {
+        await api.stopRun(take.run);
+        this.#toStop.delete(take.id);
+      }
       if (take.repeats === null) {
-        await this.#keepHand(take.passage);
-        this.page.editor.begin(take.passage, take.id, take.text, null);
+        this.#keepHand(take.passage);
+        this.#begin(take, this.#placeOf(take));
       }
       await this.#follow(take);
     });
@@ -167,21 +207,25 @@ export class Writing {
   async catchUp(): Promise<void> {
     const { live } = this.page;
     if (live.now.server !== "ready" || live.now.work !== null) return;
-    for (const take of live.now.takes) if (isCut(live.now, take) && live.now.work === null) await this.resume(take);
-    for (const take of live.now.takes)
-      if (isRun(take) && take.status === "done" && take.run !== null && take.verdict === null && take.repeats === null)
-        await this.check(take).catch(() => {});
+    const { story } = live.now;
+    const here = (): boolean => live.now.story === story && live.now.server === "ready" && live.now.work === null;
+    for (const take of live.now.takes) if (here() && isCut(live.now, take)) await this.resume(take);
+    for (const { id } of live.now.takes) {
+      const take = takeById(live.now, id);
+      if (!here() || !isRun(take) || take.status !== "done" || take.run === null || take.repeats !== null) continue;
+      if (take.verdict === null || take.verdict.tokens < take.tokens.length) await this.check(take).catch(() => {});
+    }
   }
 
   /** Has the server recompute a take. */
   async check(take: RunTake): Promise<RunTake> {
     if (take.run === null) return take;
-    const checked = { ...take, verdict: await api.verifyRun(take.run, claimOf(take)) };
-    await this.#keep(checked);
+    const verdict = await api.verifyRun(take.run, claimOf(take), this.#signal);
+    await this.#mark(take, { verdict: { verdict, tokens: take.tokens.length, when: Date.now() } });
     // What went into the tokens is looked at where they differ; the verdict stands whether or not that can be had.
-    if (checked.verdict.verdict === "diverged") await this.compareWithServer(checked).catch(() => {});
+    if (verdict.verdict === "diverged") await this.compareWithServer(take).catch(() => {});
     const kept = takeById(this.page.live.now, take.id);
-    return isRun(kept) ? kept : checked;
+    return isRun(kept) ? kept : take;
   }
 
   /** Says where a take and another record first part: a file, or the server's own. */
@@ -191,24 +235,25 @@ export class Writing {
     const { outcome, paragraph } = await sampler.compare(mine, record).catch((error: unknown) => {
       throw new ApiError("not_a_record", error instanceof Error ? error.message : String(error));
     });
-    await this.#keep({ ...take, compared: { other, outcome, paragraph } });
+    await this.#mark(take, { compared: { other, outcome, paragraph, tokens: take.tokens.length, when: Date.now() } });
     announce(`Compared with ${other}: ${paragraph}`);
   }
 
   async compareWithServer(take: RunTake): Promise<void> {
-    if (take.run !== null) await this.compare(take, "the server’s record", await api.runRecord(take.run));
+    if (take.run !== null) await this.compare(take, "the server’s record", await api.runRecord(take.run, this.#signal));
   }
 
   /** Recomputes a take here, from what is stored, without any server. */
   async replay(take: RunTake): Promise<void> {
     const { sampler, store, announce } = this.page;
     try {
-      const replay = await sampler.replay(take.start, await store.frames(take.id), claimOf(take));
-      await this.#keep({ ...take, replay });
+      const frames = (await store.frames(take.id)).slice(0, take.tokens.length);
+      const verdict = await sampler.replay(take.start, frames, claimOf(take));
+      await this.#mark(take, { replay: { verdict, tokens: take.tokens.length, when: Date.now() } });
       announce(
-        replay.verdict === "match"
+        verdict.verdict === "match"
           ? `Replayed here: ${plural(take.tokens.length, "token")}, all equal.`
-          : `Replayed here: ${replay.message}`,
+          : `Replayed here: ${verdict.message}`,
       );
     } catch (error) {
       complain(this.page, error);
@@ -216,46 +261,80 @@ export class Writing {
   }
 
   /** Puts another take in its passage's place. What the writer wrote into the passage is kept as a take first. */
-  async show(passage: string, id: string): Promise<void> {
-    const { live, editor } = this.page;
+  show(passage: string, id: string): void {
+    const { live } = this.page;
     const take = takeById(live.now, id);
-    if (take === undefined || live.now.work?.passage === passage) return;
-    await this.#keepHand(passage);
-    editor.put(passage, take.id, take.text);
-    live.set({ active: passage, preview: null });
+    if (take !== undefined && live.now.work?.passage !== passage) this.#show(take);
   }
 
-  async #guard(at: number | null, work: () => Promise<void>): Promise<void> {
-    const { live } = this.page;
-    if (live.now.work !== null) return;
+  #show(take: Take): void {
+    const { live, editor, attend } = this.page;
+    this.#keepHand(take.passage);
+    editor.manuscript.put(take.passage, take.id, take.text, joinOf(take));
+    live.set({ preview: null });
+    attend(take.passage);
+  }
+
+  /** A passage that is no longer in the text comes back at the cursor. */
+  putBack(take: Take): void {
+    this.#insert(take.passage, take, this.page.editor.cursor);
+  }
+
+  #insert(passage: string, take: Take, at: number): void {
+    const { editor, attend } = this.page;
+    editor.manuscript.insert(passage, take.id, take.text, at, this.#cutOff(at));
+    attend(passage);
+  }
+
+  /** One thing at a time, which the writer can end at any time. `text` is what the model is to go on from, if anything. */
+  async #guard(text: string | null, work: () => Promise<void>): Promise<void> {
+    const { live, editor } = this.page;
+    if (live.now.work !== null || editor.locked) return;
     if (live.now.server === "loading") return complain(this.page, new ApiError("model_loading", "The model is still loading."));
-    if (at === 0) return complain(this.page, new ApiError("prompt_empty", "There is no text before the cursor."));
+    if (text === "") return complain(this.page, new ApiError("prompt_empty", "There is no text before the cursor."));
     live.set({
       notice: null,
       preview: null,
       sheet: false,
       work: { take: "", passage: "", phase: "asking", token: 0, of: 0, repeating: false },
     });
+    const abort = new AbortController();
+    const done = this.#run(work, abort);
+    this.#work = { abort, done };
+    await done;
+  }
+
+  async #run(work: () => Promise<void>, { signal }: AbortController): Promise<void> {
+    // After `#work` is set.
+    await Promise.resolve();
     try {
       await work();
     } catch (error) {
-      complain(this.page, error);
+      if (!signal.aborted) complain(this.page, error);
+      else if (this.page.live.now.work?.phase === "asking") tell(this.page, "Stopped before anything was written.");
     } finally {
-      live.set({ work: null });
+      this.#work = null;
+      this.page.editor.manuscript.pin(null);
+      this.page.live.set({ work: null });
     }
   }
 
   async #order(order: Order): Promise<void> {
-    const { live, editor, store } = this.page;
-    const { passage, prompt, seed, settings, length, at, repeats, known, from } = order;
-    const run = await api.createRun(from === undefined ? { prompt, seed, settings, length } : { start: from.start, length });
+    const { live, editor, store, attend } = this.page;
+    const { passage, prompt, whole, seed, settings, length, repeats, known, from } = order;
+    const run = await api.createRun(
+      from === undefined ? { prompt, seed, settings, length } : { start: from.start, length },
+      this.#signal,
+    );
     const agreed =
       known !== undefined &&
       known.from.model.sha256 === run.model.sha256 &&
       firstDifference(known.from.start.prompt, run.start.prompt) === null
         ? known
         : null;
-    const before = repeats === undefined && at === null ? ((await this.#keepHand(passage)) ?? this.#standing(passage)) : null;
+    const made = await this.page.sampler.release();
+    const there = repeats === undefined && editor.range(passage) !== undefined;
+    const before = there ? (this.#keepHand(passage) ?? this.#standing(passage)) : null;
     const tokens = agreed?.tokens ?? [];
     const take: RunTake = {
       kind: "run",
@@ -266,13 +345,15 @@ export class Writing {
       run: run.id,
       model: run.model,
       prompt,
+      ...(whole === undefined ? {} : { whole }),
       length: run.length,
       ...(from === undefined ? {} : { lead: from.lead }),
+      ...(from?.branch === undefined ? {} : { branch: from.branch }),
       start: run.start,
       tokens,
       text: live.now.table?.text([...(from?.lead ?? []), ...tokens]) ?? "",
       checksums: agreed?.carried.checksums ?? [],
-      made: await this.page.sampler.release(),
+      made,
       end_tokens: live.now.model?.end_tokens ?? null,
       status: "writing",
       reason: null,
@@ -283,26 +364,53 @@ export class Writing {
       parted: null,
       replaces: before,
     };
-    await store.saveSteps(take, 0, agreed?.carried.frames ?? []);
     live.setTake(take);
     if (repeats === undefined) {
-      live.set({ active: passage });
-      editor.begin(passage, take.id, take.text, at);
+      this.#begin(take, editor.pinned);
+      attend(passage);
+    }
+    try {
+      await store.saveSteps(take, 0, agreed?.carried.frames ?? []);
+    } catch (error) {
+      if (repeats === undefined) editor.manuscript.commit(passage);
+      throw error;
     }
     await this.#follow(take);
+  }
+
+  /** Opens the take's passage for writing, or a new one at a place. */
+  #begin(take: RunTake, at: number | null): void {
+    const { editor } = this.page;
+    const place = editor.range(take.passage)?.from ?? at;
+    const head = place === null ? undefined : this.#cutOff(place);
+    const join = joinOf(take) ?? "";
+    editor.manuscript.begin(take.passage, take.id, take.text, at, head === undefined ? { join } : { join, head });
+  }
+
+  /** Where a take whose passage is not in the text belongs: after the words it goes on from, if they are there. */
+  #placeOf(take: RunTake): number | null {
+    const { editor } = this.page;
+    if (answers(take.prompt, take.whole, editor.before(editor.cursor))) return editor.cursor;
+    const at = editor.text.lastIndexOf(take.prompt);
+    return at === -1 ? null : at + take.prompt.length;
+  }
+
+  /** A passage that an undo has taken off this very place: what is generated here is another take of it. */
+  #lostAt(prompt: string): string | null {
+    const { live, editor } = this.page;
+    const lost = live.now.takes.filter(
+      (take): take is RunTake =>
+        isRun(take) && take.prompt === prompt && take.repeats === null && editor.range(take.passage) === undefined,
+    );
+    return lost.at(-1)?.passage ?? null;
   }
 
   /** Takes the run's frames as they come and samples a token from each, until the end or until the connection breaks. */
   async #follow(first: RunTake): Promise<void> {
     const { live, editor, store, sampler, announce } = this.page;
-    const { table } = live.now;
-    if (table === null || first.run === null) throw new ApiError("unreachable", "The model's tokens are not known yet.");
-    let take: RunTake = { ...first, made: madeBy(first, await sampler.release()) };
-    const writer = new Detokenizer(table);
-    for (const token of tokensOf(take, take.tokens)) writer.push(token);
+    let take = first;
     const sentences = new Sentences(announce);
-    const abort = new AbortController();
-    this.#abort = abort;
+    const signal = this.#signal ?? new AbortController().signal;
     const work = (phase: Work["phase"]): void =>
       live.set({
         work: {
@@ -317,8 +425,13 @@ export class Writing {
     work("writing");
     announce(take.repeats === null ? "Writing." : "Regenerating.");
     try {
+      const { table } = live.now;
+      if (table === null || first.run === null) throw new ApiError("unreachable", "The model's tokens are not known yet.");
+      const writer = new Detokenizer(table);
+      for (const token of tokensOf(take, take.tokens)) writer.push(token);
+      take = { ...take, made: madeBy(first, await sampler.release()) };
       await sampler.begin(take.id, reached(take));
-      for await (const message of api.streamRun(first.run, take.start.step + take.tokens.length, abort.signal)) {
+      for await (const message of api.streamRun(first.run, take.start.step + take.tokens.length, signal)) {
         if (message.kind === "frame") {
           const { token, checksum } = await sampler.step(take.id, message.bytes);
           const more = writer.push(token);
@@ -328,25 +441,29 @@ export class Writing {
           await store.saveSteps(take, take.tokens.length - 1, [message.bytes]);
           live.setTake(take);
           if (take.repeats === null) {
-            editor.grow(take.passage, take.text);
+            editor.manuscript.grow(take.passage, take.text);
             sentences.push(more);
           }
           work("writing");
         } else if (message.kind === "end") {
           take = { ...take, status: message.status === "failed" ? "failed" : "done", reason: message.reason };
-          await this.#keep(take);
+          await this.page.keep(take);
           if (message.status === "failed") throw new ApiError(message.reason ?? "run_failed", "The run failed on the server.");
         }
       }
     } catch (error) {
-      if (!abort.signal.aborted) {
+      if (codeOf(error).startsWith("storage_")) {
+        // The token that could not be stored is not shown, and nothing after it.
+        take = takeOr(first, takeById(live.now, take.id));
+        throw error;
+      }
+      if (!signal.aborted) {
         if (["connection_lost", "unreachable"].includes(codeOf(error))) live.set({ server: "away" });
         throw error;
       }
     } finally {
-      this.#abort = null;
       void sampler.forget(take.id);
-      if (take.repeats === null) editor.commit(take.passage);
+      if (take.repeats === null) editor.manuscript.commit(take.passage);
       sentences.end();
     }
     if (take.status !== "done") return;
@@ -360,29 +477,33 @@ export class Writing {
     try {
       checked = await this.check(take);
     } catch (error) {
-      if (codeOf(error) !== "unreachable") complain(this.page, error);
+      if (codeOf(error) !== "unreachable" && this.#signal?.aborted !== true) complain(this.page, error);
     }
     const original = takeById(live.now, take.repeats);
     if (isRun(original)) {
       // Equal to the last token: the proof is noted, and the duplicate let go.
       const proven =
-        checked.verdict?.verdict === "match"
+        checked.verdict?.verdict.verdict === "match"
           ? { run: checked.run, verdict: checked.verdict, status: "done" as const, reason: original.reason ?? checked.reason }
           : {};
-      await this.#keep({ ...original, again: take.tokens.length, ...proven });
+      await this.#mark(original, { again: { tokens: take.tokens.length, when: Date.now() }, ...proven });
       await store.dropRepeat(take.id);
       live.dropTake(take.id);
       announce(`Regenerated: same text, ${take.tokens.length} of ${plural(original.tokens.length, "token")}.`);
       return;
     }
     const said =
-      checked.verdict === null ? "not yet verified" : checked.verdict.verdict === "match" ? "verified" : checked.verdict.message;
+      checked.verdict === null
+        ? "not yet verified"
+        : checked.verdict.verdict.verdict === "match"
+          ? "verified"
+          : checked.verdict.verdict.message;
     announce(`Done: ${plural(take.tokens.length, "token")}, ${said}.`);
   }
 
   /** A regeneration that leaves its take becomes a take of its own, and is shown. */
   #parted(take: RunTake): RunTake {
-    const { live, editor } = this.page;
+    const { live } = this.page;
     const original = takeById(live.now, take.repeats);
     if (!isRun(original)) return take;
     const at = take.tokens.length - 1;
@@ -396,11 +517,12 @@ export class Writing {
     const parted: RunTake = {
       ...take,
       repeats: null,
-      parted: { at, why },
+      parted: { at, why, from: original.id },
       number: nextNumber(live.now, take.passage),
       replaces: this.#standing(take.passage),
     };
-    editor.begin(parted.passage, parted.id, parted.text, null);
+    live.setTake(parted);
+    this.#begin(parted, null);
     return parted;
   }
 
@@ -409,57 +531,87 @@ export class Writing {
     return range === undefined ? null : { text: this.page.editor.textOf(passage), take: range.take };
   }
 
-  /** If the writer has edited the passage, their version becomes a take. Says what stands there now, if it is that. */
-  async #keepHand(passage: string): Promise<{ text: string; take: string } | null> {
-    const { live, editor } = this.page;
+  /**
+   * If the writer has edited the passage, their version becomes a take, before anything else is put in its place. Says what
+   * stands there now, if it is that.
+   */
+  #keepHand(passage: string): { text: string; take: string } | null {
+    const { live } = this.page;
     const standing = this.#standing(passage);
-    const take = current(live.now, passage) ?? takeById(live.now, standing?.take);
+    const take = takeById(live.now, standing?.take);
     if (standing === null || take === undefined || standing.text === take.text) return null;
-    const known = takesOf(live.now, passage).find(({ text }) => text === standing.text);
-    const hand: Take = known ?? {
+    const hand = this.#handTake(passage, take, standing.text, false);
+    return { text: hand.text, take: hand.id };
+  }
+
+  /** What is left of a passage that a text at `at` cuts in two becomes a take of it. */
+  #cutOff(at: number): string | undefined {
+    const { editor, live } = this.page;
+    const cut = editor.manuscript.cutAt(at);
+    const take = takeById(live.now, cut?.passage.take);
+    if (cut === null || take === undefined) return undefined;
+    const edited = this.#keepHand(cut.passage.id) !== null;
+    return this.#handTake(cut.passage.id, take, cut.head, !edited).id;
+  }
+
+  #handTake(passage: string, from: Take, text: string, cut: boolean): Take {
+    const { live, keep } = this.page;
+    const known = takesOf(live.now, passage).find((one) => one.text === text);
+    if (known !== undefined) return known;
+    const of = isRun(from) ? from.id : from.of;
+    const hand: HandTake = {
       kind: "hand",
       id: newId(),
       story: live.now.story,
       passage,
       number: nextNumber(live.now, passage),
-      text: standing.text,
-    };
-    if (known === undefined) await this.#keep(hand);
-    editor.put(passage, hand.id, hand.text);
-    return { text: hand.text, take: hand.id };
-  }
-
-  async #keep(take: Take): Promise<void> {
-    this.page.live.setTake(take);
-    await this.page.store.saveTake(take);
-  }
-
-  async #seed(): Promise<string> {
-    return this.page.live.now.seed ?? this.#freshSeed();
-  }
-
-  async #freshSeed(): Promise<string> {
-    return shortSeed(await this.page.sampler.freshSeed());
-  }
-
-  async #prompt(text: string): Promise<string> {
-    const { model, length } = this.page.live.now;
-    const limit = (name: string): number => {
-      const value = model?.limits[name];
-      return typeof value === "number" && value > 0 ? value : Number.POSITIVE_INFINITY;
-    };
-    const tokens = Math.min(limit("prompt_tokens"), (model?.context ?? 2048) - length);
-    return promptFor(
       text,
-      { tokens, characters: Math.min(limit("prompt_bytes"), limit("body_bytes")) / 4 },
-      async (tail) => (await api.tokenize(tail)).length,
-    );
+      ...(of === undefined ? {} : { of }),
+      ...(cut ? { cut: true } : {}),
+    };
+    void keep(hand);
+    return hand;
+  }
+
+  /** Something more is known of a take, which may have grown since. */
+  async #mark({ id }: RunTake, marks: Partial<RunTake>): Promise<void> {
+    const now = takeById(this.page.live.now, id);
+    if (isRun(now)) await this.page.keep({ ...now, ...marks });
+  }
+
+  /** One that has not been used for the same. */
+  async #freshSeed(used: (seed: string) => boolean): Promise<string> {
+    for (;;) {
+      const seed = shortSeed(await this.page.sampler.freshSeed());
+      if (!used(seed)) return seed;
+    }
+  }
+
+  async #prompt(text: string): Promise<{ prompt: string; whole: boolean }> {
+    const { model, length } = this.page.live.now;
+    const count = async (tail: string): Promise<number> => (await api.tokenize(tail, this.#signal)).length;
+    const prompt = await promptFor(text, limitsOf(model, length), count);
+    this.page.live.set({ reads: prompt.length === text.length ? null : text.length - prompt.length });
+    return { prompt, whole: prompt.length === text.length };
   }
 }
 
+const takeOr = (other: RunTake, take: Take | undefined): RunTake => (isRun(take) ? take : other);
+
+const usedIn = (takes: readonly Take[], seed: string, settings: Settings, prompt: string): RunTake | undefined =>
+  takes
+    .filter(isRun)
+    .find(
+      (take) =>
+        take.start.seed === seed &&
+        take.prompt === prompt &&
+        take.lead === undefined &&
+        sameSettings(take.start.settings, settings),
+    );
+
 /** How a take that goes on from a chosen word is asked for: by its state, since the word need not be what its text is read as. */
 const led = (take: RunTake, start: GeneratorState): Pick<Order, "from"> =>
-  take.lead === undefined ? {} : { from: { start, lead: take.lead } };
+  take.lead === undefined ? {} : { from: { start, lead: take.lead, branch: take.branch } };
 
 /** Screen readers hear sentences, not letters. */
 class Sentences {

@@ -43,24 +43,6 @@ describe("the cursor", () => {
     expect([0, 1, 3, 4, 7, 8, 11, 12, 13].map((cursor) => at(text, cursor))).toEqual([0, 0, 0, 1, 1, 2, 2, 4, 5]);
   });
 
-  it("counts from where the run began, in a take that goes on from a chosen word", () => {
-    const led = spans(table(), [3, 7, 8], [1, 2]);
-    expect(led).toEqual([
-      { from: 7, to: 11 },
-      { from: 11, to: 11 },
-      { from: 11, to: 12 },
-    ]);
-    expect([0, 7, 8, 11, 12].map((cursor) => tokenAt(led, "The cat saté", "The cat saté", cursor))).toEqual([
-      null,
-      null,
-      0,
-      0,
-      2,
-    ]);
-    // A character that is half the writer's choice and half the run's belongs to the run.
-    expect(spans(table(), [8], [7])).toEqual([{ from: 0, to: 1 }]);
-  });
-
   it("means none in words the writer has changed, and the same as before in all others", () => {
     const is = "The dog saté!";
     expect(at(is, 3)).toBe(0);

@@ -6,7 +6,17 @@ import { sayPreview } from "../src/preview";
 import { fileName, fromBase64, readRecord, toBase64, toRecord, toVector } from "../src/record";
 import type { Agreement } from "../src/sampler.worker";
 import { fields, shortSeed } from "../src/settings";
-import { claimOf, describeSettings, firstDifference, madeBy, type RunTake, shown, unknownEnvironment } from "../src/takes";
+import {
+  type Checked,
+  claimOf,
+  decidedBy,
+  describeSettings,
+  firstDifference,
+  madeBy,
+  type RunTake,
+  shown,
+  unknownEnvironment,
+} from "../src/takes";
 import { sayAgain, sayReplay, sayVerdict } from "../src/verdict";
 import * as wire from "../src/wire";
 
@@ -47,14 +57,41 @@ const preview = (agree: number, parts: Agreement["parts"]): string =>
   sayPreview({ take: "t", seed: "1", settings: take.start.settings, answered: "1", result: { agree, of: 40, parts } }, name);
 const refuse = (key: string, typed: string): boolean => fields.find((field) => field.key === key)?.refuse(typed) !== null;
 
+const plain = { edited: false, elsewhere: false };
+const checked = (verdict: wire.Verdict, tokens = 3): Checked => ({ verdict, tokens, when: Date.UTC(2026, 0, 2, 12) });
+const matched = (tokens: number): Checked => checked({ verdict: "match", steps: tokens }, tokens);
+
 describe("a verdict", () => {
-  it("is one word when all is well", () => {
-    expect(sayVerdict(take, names).short).toBe("not yet verified");
-    expect(sayVerdict({ ...take, verdict: { verdict: "match", steps: 3 } }, names).short).toBe("verified");
-    expect(sayReplay({ ...take, replay: { verdict: "match", steps: 3 } }, names)?.short).toBe(
-      "replayed here: 3 of 3 tokens equal",
+  it("says of how many tokens it is, by whom, and when; what came later it does not cover", () => {
+    const all = sayVerdict({ ...take, verdict: matched(3) }, names, plain);
+    expect(all.tone).toBe("good");
+    expect(all.long).toMatch(/^The server recomputed all 3 tokens on Jan \d, 2026, .* and found the same: they come from seed/);
+    // Two tokens were looked at, then a third came.
+    const server = sayVerdict({ ...take, verdict: matched(2) }, names, plain);
+    expect(server).toMatchObject({ tone: "waiting", short: "verified up to token 2 of 3" });
+    expect(server.long).toContain("the first 2 of 3 tokens");
+    expect(server.long).toContain("The 1 token after them came later and was not looked at.");
+    const here = sayReplay({ ...take, replay: matched(2) }, names, plain);
+    expect(here).toMatchObject({ tone: "waiting", short: "replayed here up to token 2 of 3" });
+    expect(sayAgain({ ...take, again: { tokens: 2, when: null } }, plain)).toBe("same text up to token 2 of 3");
+  });
+
+  it("of a take that was edited by hand, or whose beginning has changed, says which of them it is about", () => {
+    const edited = sayVerdict({ ...take, verdict: matched(3) }, names, { edited: true, elsewhere: false });
+    expect(edited).toMatchObject({ tone: "waiting", short: "verified, before your edits" });
+    expect(edited.long).toContain("What you changed in it by hand is not part of it.");
+    const moved = { edited: false, elsewhere: true };
+    expect(sayVerdict({ ...take, verdict: matched(3) }, names, moved).long).toContain("answers the beginning as it was");
+    expect(sayAgain({ ...take, again: { tokens: 3, when: 0 } }, moved)).toBe(
+      "same text, 3 of 3 tokens, to the beginning as it was",
     );
-    expect(sayAgain({ ...take, again: 3 })).toBe("same text, 3 of 3 tokens");
+  });
+
+  it("is one word when all is well", () => {
+    expect(sayVerdict(take, names, plain).short).toBe("not yet verified");
+    expect(sayVerdict({ ...take, verdict: matched(3) }, names, plain).short).toBe("verified");
+    expect(sayReplay({ ...take, replay: matched(3) }, names, plain)?.short).toBe("replayed here: 3 of 3 tokens equal");
+    expect(sayAgain({ ...take, again: { tokens: 3, when: 0 } }, plain)).toBe("same text, 3 of 3 tokens");
   });
 
   it("names the token, who chose what, and why", () => {
@@ -66,7 +103,7 @@ describe("a verdict", () => {
       message: "m",
       why: "token",
     });
-    const said = sayVerdict({ ...take, verdict }, names);
+    const said = sayVerdict({ ...take, verdict: checked(verdict) }, names, plain);
     expect(said.short).toBe("differs from token 2");
     expect(said.long).toContain("The browser chose “7” (7), the server chose “5” (5).");
     expect(said.long).toContain("the token itself was changed");
@@ -82,8 +119,8 @@ describe("a verdict", () => {
     [{ why: "prompt", index: 3, expected: 8, claimed: null }, "differs at its token 4"],
   ])("gives the reason %o", (why, words) => {
     const verdict = wire.verdict({ verdict: "diverged", step: 0, expected_token: 5, claimed_token: 5, message: "m", ...why });
-    expect(sayVerdict({ ...take, verdict }, names).long).toContain(words);
-    expect(sayVerdict({ ...take, verdict }, names).long).toContain("Both chose “5” (5).");
+    expect(sayVerdict({ ...take, verdict: checked(verdict) }, names, plain).long).toContain(words);
+    expect(sayVerdict({ ...take, verdict: checked(verdict) }, names, plain).long).toContain("Both chose “5” (5).");
   });
 
   it("that is not one is refused", () => {
@@ -226,6 +263,39 @@ describe("takes", () => {
     expect(firstDifference([1, 2, 3], [1, 9, 3])).toBe(1);
     expect(firstDifference([1, 2], [1, 2, 3])).toBe(2);
     expect(firstDifference([1, 2], [1, 2])).toBeNull();
+  });
+
+  it("that branch keep the decisions of the take they share words with", () => {
+    const start = { ...take.start, prompt: [1] };
+    const first = { ...take, id: "first", start };
+    const branch = {
+      ...take,
+      id: "branch",
+      start: { ...start, prompt: [1, 4, 9] },
+      lead: [4, 9],
+      branch: "first",
+      tokens: [7, 8],
+    };
+    const again = {
+      ...branch,
+      id: "again",
+      start: { ...start, prompt: [1, 4, 9, 7, 3] },
+      lead: [4, 9, 7, 3],
+      branch: "branch",
+      tokens: [2],
+    };
+    const all = [first, branch, again];
+    const where = (of: RunTake, takes = all): (string | null)[] =>
+      [...Array(6).keys()].map((at) => {
+        const found = decidedBy(of, at, takes);
+        return found === null ? null : `${found.take.id}:${found.step}`;
+      });
+    expect(where(branch)).toEqual(["first:0", "first:1", "branch:0", "branch:1", null, null]);
+    expect(where(again)).toEqual(["first:0", "first:1", "branch:0", "branch:1", "again:0", null]);
+    // Kept before branches said where they come from: found by what they share.
+    const { branch: _, ...old } = branch;
+    expect(where(old, [first, old])).toEqual(["first:0", "first:1", "branch:0", "branch:1", null, null]);
+    expect(where(old, [{ ...first, tokens: [5, 5] }, old])).toEqual([null, null, "branch:0", "branch:1", null, null]);
   });
 
   it("say their settings", () => {
