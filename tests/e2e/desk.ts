@@ -30,7 +30,7 @@ export class Desk {
       [...paper.querySelectorAll(":scope > .cm-line")]
         .map((line) => {
           const copy = line.cloneNode(true) as Element;
-          for (const shown of copy.querySelectorAll(".qm-instead")) shown.remove();
+          for (const shown of copy.querySelectorAll(".qm-instead, .cm-placeholder")) shown.remove();
           return copy.textContent ?? "";
         })
         .join("\n"),

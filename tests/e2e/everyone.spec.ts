@@ -163,3 +163,103 @@ test("errors say what to do: nothing before the cursor, and a server that is not
   await expect(desk.page.locator(".notice")).toContainText("cannot be reached");
   expect(await desk.text()).toBe("A beginning");
 });
+
+test("the cursor stays on the screen when writing ends, and words do not move when the cursor comes and goes", async ({
+  browser,
+  server,
+}) => {
+  const context = await browser.newContext({ viewport: { width: 640, height: 400 } });
+  const desk = await Desk.open(context, server.url);
+  const lines = Array.from({ length: 30 }, (_, n) => `Line ${n} of a story that is longer than the screen.`);
+  await desk.replaceAll(`${lines.join("\n")}\nAnd then`);
+  await desk.set({ Seed: "5", Length: "12" }).catch(() => {});
+  const scroller = desk.page.locator(".cm-scroller");
+  const top = (): Promise<number> => scroller.evaluate((one) => one.scrollTop);
+  await desk.generate();
+  await desk.verified();
+  expect(await top()).toBeGreaterThan(200);
+  const caret = (): Promise<boolean> =>
+    desk.paper().evaluate((paper) => {
+      const range = (
+        (paper.getRootNode() as unknown as { getSelection?: () => Selection }).getSelection?.() ?? getSelection()
+      )?.getRangeAt(0);
+      const spot = range?.getClientRects()[0] ?? (range?.startContainer as Element | undefined)?.getBoundingClientRect();
+      const room = document.getElementById("paper")?.getBoundingClientRect();
+      return spot !== undefined && room !== undefined && spot.top >= room.top && spot.bottom <= room.bottom + 1;
+    });
+  await expect.poll(caret).toBe(true);
+  await desk.page.keyboard.press("Alt+n");
+  await expect(desk.line()).toContainText("take 2 of 2");
+  await desk.verified();
+  await expect.poll(caret).toBe(true);
+
+  // Text after the passage stays where it is when the cursor enters it and leaves it.
+  await desk.page.keyboard.press("Control+End");
+  await desk.page.keyboard.insertText("\nThe last line.");
+  const last = desk.page.locator(".cm-line", { hasText: "The last line." });
+  const place = async (): Promise<number> => ((await last.boundingBox())?.y ?? 0) + (await top());
+  const outside = await place();
+  for (let n = 0; n < 18; n++) await desk.page.keyboard.press("ArrowLeft");
+  await expect(desk.line()).toContainText("take 2 of 2");
+  expect(await place()).toBe(outside);
+  await desk.page.keyboard.press("Control+Home");
+  await desk.page.keyboard.press("Control+End");
+  expect(await place()).toBe(outside);
+  await context.close();
+});
+
+test("search and print reach the whole story, not only what is drawn", async ({ context, server }) => {
+  const desk = await Desk.open(context, server.url);
+  const lines = Array.from({ length: 400 }, (_, n) => `Line ${n} of a long story.`);
+  await desk.replaceAll(`The needle is here.\n${lines.join("\n")}`);
+  await expect(desk.page.locator(".cm-line", { hasText: "needle" })).toHaveCount(0);
+  // From anywhere on the page.
+  await desk.page.getByLabel("Seed", { exact: true }).focus();
+  await desk.page.keyboard.press("Control+f");
+  await desk.page.keyboard.type("needle");
+  await desk.page.keyboard.press("Enter");
+  await expect(desk.page.locator(".cm-searchMatch-selected")).toBeInViewport();
+  await sound(desk.page);
+  await desk.page.keyboard.press("Escape");
+  await expect(desk.page.locator(".cm-search")).toHaveCount(0);
+  await expect(desk.paper()).toBeFocused();
+
+  const pdf = (await desk.page.pdf()).toString("latin1");
+  expect((pdf.match(/\/Type\s*\/Page\b/g) ?? []).length).toBeGreaterThan(5);
+  await expect(desk.page.locator("#print p")).toHaveCount(0);
+});
+
+test("in high contrast the active take, passages and the asked word are told apart; no button is part of the text", async ({
+  context,
+  server,
+}) => {
+  const desk = await Desk.open(context, server.url);
+  await desk.page.emulateMedia({ forcedColors: "active" });
+  await desk.set({ Length: "6" });
+  await desk.generate();
+  await desk.verified();
+  await desk.page.keyboard.press("Alt+n");
+  await expect(desk.line()).toContainText("take 2 of 2");
+  await desk.verified();
+  const look = (selector: string): Promise<string> =>
+    desk.page
+      .locator(selector)
+      .first()
+      .evaluate((one) => {
+        const { backgroundColor, color, textDecoration, borderColor } = getComputedStyle(one);
+        return [backgroundColor, color, textDecoration, borderColor].join("; ");
+      });
+  expect(await look('.pill[aria-pressed="true"]')).not.toBe(await look('.pill[aria-pressed="false"]'));
+  const active = await look(".qm-active");
+  expect(active).not.toBe(await look(".cm-line"));
+  await desk.button("Why this word?").click();
+  await expect(desk.page.locator("[data-why]")).toBeVisible();
+  expect(await look(".qm-asked")).not.toBe(active);
+  await desk.page.keyboard.press("Escape");
+  await desk.page.keyboard.press("Control+Home");
+  await desk.generate();
+  await desk.verified();
+  expect(await look(".qm-passage:not(.qm-active)")).not.toBe(await look(".qm-active"));
+  expect(await look(".qm-passage:not(.qm-active)")).not.toBe(await look(".cm-line"));
+  await expect(desk.paper().locator("button, summary, input, [role=group]")).toHaveCount(0);
+});

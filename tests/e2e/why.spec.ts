@@ -118,6 +118,23 @@ test("take this word instead: what stands before stays, the word comes, the serv
   const places = [...first].map((_, at) => at).filter((at) => first.startsWith(marked, at));
   expect(places.some((at) => second.startsWith(first.slice(0, at) + word))).toBe(true);
 
+  // The words that stayed have the reasons they had; the chosen one says that it was chosen.
+  await desk.button("Why this word?").click();
+  const place = why.locator("[data-why]");
+  const total = Number(/of (\d+)/.exec((await place.textContent()) ?? "")?.[1]);
+  await expect(place).not.toContainText("as take");
+  for (let token = total; token > 1; token--) {
+    await expect(place).toContainText(`token ${token} of ${total}`);
+    if ((await why.locator("[data-taken]").count()) > 0) break;
+    await desk.button("Previous token").click();
+    await expect(place).toContainText(`token ${token - 1} of ${total}`);
+  }
+  await expect(why.locator("[data-taken]")).toContainText("You took");
+  await desk.button("Previous token").click();
+  await expect(why.locator("[data-taken]")).toHaveCount(0);
+  await expect(place).toContainText("as take 1 has it");
+  await desk.page.keyboard.press("Escape");
+
   // It is a take like any other: asked about, previewed, regenerated, replayed, also after a reload.
   await desk.page.reload();
   await desk.idle();

@@ -128,6 +128,7 @@ export class Editor {
       EditorView.lineWrapping,
       EditorView.contentAttributes.of({
         "aria-label": "Your story",
+        tabindex: "0",
         spellcheck: "true",
         autocapitalize: "sentences",
         autocorrect: "on",

@@ -56,11 +56,9 @@ const ADVICE: Record<string, string> = {
   too_many_streams: "The server is serving as many pages as it can. Try again in a moment.",
   store_full: "The server has no room for another run. Whoever runs it has to make some; your text and takes are kept here.",
   timed_out: "The server took too long to answer, so the page no longer waits. Your text is as it was; try again in a moment.",
-  seed_used: "This seed has been used here already.",
-  setting_refused: "A setting cannot be taken as it is typed.",
   storage_full:
     "The disk is full, and what you write now is not saved. Copy your text, then free some space: the page goes on trying.",
-  storage_failed: "The browser could not save what you write. Copy your text; the page goes on trying.",
+  storage_failed: "The browser could not save what you write; often the disk is full. Copy your text; the page goes on trying.",
   storage_denied:
     "This browser does not let the page keep anything, and Quillmate writes nothing it cannot keep. Allow storage for this page, or leave private browsing, and reload.",
   storage_newer:
@@ -73,10 +71,13 @@ const ADVICE: Record<string, string> = {
   not_a_record: "This file is not a Quillmate record. Choose a .json file that was saved with “Save record”.",
 };
 
+/** Said by the page itself, with all there is to say. */
+const OWN: readonly string[] = ["seed_used", "setting_refused"];
+
 /** What to do, in plain words; the message itself where there is nothing better to say. */
 export function advice(error: unknown): string {
   const known = ADVICE[codeOf(error)];
   if (known !== undefined) return known;
   const message = error instanceof Error && error.message !== "" ? error.message : String(error);
-  return `That did not work: ${message}`;
+  return OWN.includes(codeOf(error)) ? message : `That did not work: ${message}`;
 }

@@ -82,10 +82,17 @@ export interface StoreEvents {
   superseded: () => void;
 }
 
+/** A transaction that says nothing for so long, in milliseconds, never will. */
+const SILENCE_MS = 30_000;
+
 export class Store {
   #ready: Database | null = null;
   #opening: Promise<Database> | null = null;
   #superseded = false;
+  /** Ends what is waited for when the connection is gone: a transaction begun as it closes hears nothing any more. */
+  readonly #waiting = new Set<(error: unknown) => void>();
+  /** Nothing has been written since there was no room. A browser says so once, then only that it failed. */
+  #full = false;
 
   constructor(
     private readonly name = "quillmate",
@@ -129,21 +136,43 @@ export class Store {
     this.#ready?.close();
     this.#ready = null;
     this.#opening = null;
+    const gone = new DOMException("The connection is gone.", "InvalidStateError");
+    for (const end of this.#waiting) end(gone);
+  }
+
+  async #answer<T>(work: Promise<T>): Promise<T> {
+    let end: (error: unknown) => void = () => {};
+    const lost = new Promise<never>((_, reject) => (end = reject));
+    this.#waiting.add(end);
+    const timer = setTimeout(() => end(new DOMException("The store does not answer.", "TimeoutError")), SILENCE_MS);
+    try {
+      return await Promise.race([work, lost]);
+    } finally {
+      clearTimeout(timer);
+      this.#waiting.delete(end);
+    }
   }
 
   /** With the connection there is, or else a new one: one that broke is not used again. */
   async #use<T>(work: (db: Database) => Promise<T>): Promise<T> {
     for (let again = false; ; again = true) {
       try {
-        return await work(this.#ready ?? (await this.#open()));
+        const db = this.#ready ?? (await this.#open());
+        return await this.#answer(work(db));
       } catch (error) {
         if (error instanceof ApiError) throw error;
         const named = storageError(error);
-        // A disk that is full is full on any connection.
-        if (again || named.code !== "storage_failed") throw named;
+        if (named.code === "storage_full") this.#full = true;
+        if (again || named.code !== "storage_failed") throw this.#full ? new ApiError("storage_full", named.message) : named;
         this.close();
       }
     }
+  }
+
+  /** A transaction that writes: there is room again once it is done. */
+  async #write(work: (db: Database) => Promise<void>): Promise<void> {
+    await this.#use(work);
+    this.#full = false;
   }
 
   story = (id: string): Promise<Story | undefined> => this.#use((db) => db.get("stories", id));
@@ -151,17 +180,20 @@ export class Store {
     (await this.#use((db) => db.getAll("stories"))).toSorted((a, b) => b.changed - a.changed);
   takesOf = (story: string): Promise<Take[]> => this.#use((db) => db.getAllFromIndex("takes", "story", story));
 
-  /** Committed at once, without waiting for an answer: a page that is being closed gets none. */
-  saveStory(story: Story): Promise<void> {
-    return this.#use((db) => {
+  /**
+   * `atOnce` commits without waiting for an answer: a page that is being closed gets none. Elsewhere that would cost the
+   * reason where it fails.
+   */
+  saveStory(story: Story, atOnce = false): Promise<void> {
+    return this.#write((db) => {
       const all = db.transaction("stories", "readwrite");
       const put = all.store.put(story);
-      all.commit();
+      if (atOnce) all.commit();
       return whole(all.done, [put]);
     });
   }
   saveTake(take: Take): Promise<void> {
-    return this.#use((db) => {
+    return this.#write((db) => {
       const all = db.transaction("takes", "readwrite");
       return whole(all.done, [all.store.put(take)]);
     });
@@ -169,7 +201,7 @@ export class Store {
 
   /** A take and the frames it has so far, together or not at all. */
   saveSteps(take: RunTake, first: number, frames: readonly Uint8Array<ArrayBuffer>[]): Promise<void> {
-    return this.#use((db) => {
+    return this.#write((db) => {
       const all = db.transaction(["takes", "frames"], "readwrite");
       const puts = frames.map((frame, i) => all.objectStore("frames").put(frame, [take.id, first + i]));
       return whole(all.done, [all.objectStore("takes").put(take), ...puts]);
@@ -182,7 +214,7 @@ export class Store {
     this.#use((db) => db.get("frames", [take, index]));
 
   dropRepeat(take: string): Promise<void> {
-    return this.#use((db) => {
+    return this.#write((db) => {
       const all = db.transaction(["takes", "frames"], "readwrite");
       return whole(all.done, [all.objectStore("takes").delete(take), all.objectStore("frames").delete(framesOf(take))]);
     });
@@ -192,7 +224,7 @@ export class Store {
   model = (tokenizer = "latest"): Promise<Schema["models"]["value"] | undefined> =>
     this.#use((db) => db.get("models", tokenizer));
   saveModel(known: Schema["models"]["value"]): Promise<void> {
-    return this.#use((db) => {
+    return this.#write((db) => {
       const all = db.transaction("models", "readwrite");
       return whole(all.done, [all.store.put(known, known.info.tokenizer_sha256), all.store.put(known, "latest")]);
     });
@@ -218,7 +250,7 @@ const nameOf = (error: unknown): string => (error instanceof Error || error inst
 export function storageError(error: unknown): ApiError {
   const message = error instanceof Error || error instanceof DOMException ? error.message : String(error);
   const name = nameOf(error);
-  if (name === "QuotaExceededError" || /IOError|disk|no space|full/i.test(message))
+  if (name === "QuotaExceededError" || /NO_?SPACE|no space|IOError|disk|full/i.test(message))
     return new ApiError("storage_full", message || name);
   if (name === "VersionError") return new ApiError("storage_newer", message);
   if (name === "SecurityError" || name === "NotAllowedError") return new ApiError("storage_denied", message);

@@ -27,7 +27,7 @@ export class Stories {
   #again: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly page: Page) {
-    addEventListener("pagehide", () => void this.save().catch(() => {}));
+    addEventListener("pagehide", () => void this.save(true).catch(() => {}));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") void this.changed();
     });
@@ -171,7 +171,8 @@ export class Stories {
     if (live.now.saved !== now) live.set({ saved: now });
   }
 
-  async save(): Promise<void> {
+  /** `atOnce` where the page may be gone before the store answers. */
+  async save(atOnce = document.visibilityState === "hidden"): Promise<void> {
     const { live, editor, store } = this.page;
     const { story, settings, length, seed, stories } = live.now;
     this.#changed = false;
@@ -180,16 +181,13 @@ export class Stories {
     const title = titleOf(text);
     if (stories.some((one) => one.id === story && one.title !== title))
       live.set({ stories: stories.map((one) => (one.id === story ? { id: story, title } : one)) });
-    const saved = store.saveStory({
-      id: story,
-      text,
-      passages: [...editor.ranges],
-      settings,
-      length,
-      seed,
-      cursor: editor.cursor,
-      changed: Date.now(),
-    });
+    const { ranges, cursor } = editor;
+    const saved = store.saveStory(
+      { id: story, text, passages: [...ranges], settings, length, seed, cursor, changed: Date.now() },
+      atOnce,
+    );
+    // It is awaited last, and may fail first.
+    saved.catch(() => {});
     const takes = [...this.#takes];
     for (const [id, take] of takes) {
       // Its newest form: it may have grown since.

@@ -56,7 +56,7 @@ function say(
     case "match": {
       const count = tokens === all ? `all ${plural(tokens, "token")}` : `the first ${tokens} of ${plural(all, "token")}`;
       const said = [
-        `${words.who} recomputed ${count}${at} and found the same: they come from seed ${take.start.seed}, these settings and the text the take began from.`,
+        `${words.who} recomputed ${count}${at} and found the same: they come from seed ${take.start.seed}, ${describeSettings(take.start.settings)}, and the text the take began from.`,
         tokens < all
           ? `The ${plural(all - tokens, "token")} after them came later and ${all - tokens === 1 ? "was" : "were"} not looked at.`
           : "",

@@ -460,7 +460,7 @@ function runLine(state: State, take: RunTake, writing: boolean, beside: Beside, 
       </button></span
     >
     ${take.lead === undefined ? nothing : html`<span class="item" title="Another word was taken here; what stands before it is kept">from ${state.table?.name(take.lead.at(-1) ?? null) ?? "a word of yours"}</span>`}
-    <span class="item">${describeSettings(take.start.settings)}</span>
+    <span class="item wide">${describeSettings(take.start.settings)}</span>
     <span class="item"
       >${writing ? `token ${take.tokens.length} of ${take.length}` : plural(take.tokens.length, "token")}${take.reason === "end_token" ? ", the model ended here" : take.reason === "stopped" ? ", stopped" : ""}</span
     >

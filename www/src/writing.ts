@@ -39,6 +39,9 @@ interface Order {
   known?: { from: RunTake; tokens: number[]; carried: Carried };
 }
 
+/** Why a work ends whose story the writer leaves. */
+const LEFT = new DOMException("Another story is opened.", "AbortError");
+
 export class Writing {
   /** What is under way, and how to end it. */
   #work: { abort: AbortController; done: Promise<void> } | null = null;
@@ -184,7 +187,7 @@ export class Writing {
   /** Lets go of what is under way, without an end to it: it goes on where its story is opened again. */
   async leave(): Promise<void> {
     const work = this.#work;
-    work?.abort.abort();
+    work?.abort.abort(LEFT);
     await work?.done;
   }
 
@@ -311,7 +314,8 @@ export class Writing {
       await work();
     } catch (error) {
       if (!signal.aborted) complain(this.page, error);
-      else if (this.page.live.now.work?.phase === "asking") tell(this.page, "Stopped before anything was written.");
+      else if (signal.reason !== LEFT && this.page.live.now.work?.phase === "asking")
+        tell(this.page, "Stopped before anything was written.");
     } finally {
       this.#work = null;
       this.page.editor.manuscript.pin(null);
