@@ -172,7 +172,9 @@ test("the cursor stays on the screen when writing ends, and words do not move wh
   const desk = await Desk.open(context, server.url);
   const lines = Array.from({ length: 30 }, (_, n) => `Line ${n} of a story that is longer than the screen.`);
   await desk.replaceAll(`${lines.join("\n")}\nAnd then`);
-  await desk.set({ Seed: "5", Length: "12" }).catch(() => {});
+  await desk.button("Settings").click();
+  await desk.set({ Seed: "5", Length: "12" });
+  await desk.button("Settings").click();
   const scroller = desk.page.locator(".cm-scroller");
   const top = (): Promise<number> => scroller.evaluate((one) => one.scrollTop);
   await desk.generate();
@@ -188,6 +190,10 @@ test("the cursor stays on the screen when writing ends, and words do not move wh
       return spot !== undefined && room !== undefined && spot.top >= room.top && spot.bottom <= room.bottom + 1;
     });
   await expect.poll(caret).toBe(true);
+  await desk.button("Settings").click();
+  await desk.set({ Seed: "6" });
+  await desk.button("Settings").click();
+  await desk.paper().focus();
   await desk.page.keyboard.press("Alt+n");
   await expect(desk.line()).toContainText("take 2 of 2");
   await desk.verified();

@@ -116,7 +116,7 @@ test("a request that never answers is ended by Escape and by Stop, and a new sto
   await desk.page.keyboard.press("Escape");
   await expect(desk.page.locator("#generate")).toBeVisible();
   await expect(desk.verdict()).toHaveText("not yet verified");
-  await expect(desk.line()).toContainText("6 tokens");
+  await expect(desk.line()).toContainText("40 tokens");
 });
 
 test("Stop ends the writing although the server does not answer it", async ({ context, slow }) => {

@@ -72,12 +72,12 @@ const ADVICE: Record<string, string> = {
 };
 
 /** Said by the page itself, with all there is to say. */
-const OWN: readonly string[] = ["seed_used", "setting_refused"];
+const OWN = new Set(["seed_used", "setting_refused"]);
 
 /** What to do, in plain words; the message itself where there is nothing better to say. */
 export function advice(error: unknown): string {
   const known = ADVICE[codeOf(error)];
   if (known !== undefined) return known;
   const message = error instanceof Error && error.message !== "" ? error.message : String(error);
-  return OWN.includes(codeOf(error)) ? message : `That did not work: ${message}`;
+  return OWN.has(codeOf(error)) ? message : `That did not work: ${message}`;
 }

@@ -61,7 +61,7 @@ const page: Page = {
   editor,
   store: new Store("quillmate", {
     blocked: () => tell(page, "Another tab has an older version of this page open. Close that tab, and your stories open here."),
-    superseded: () => stories.failed(new ApiError("storage_newer", "A newer page has this database open.")),
+    superseded: () => complain(page, new ApiError("storage_newer", "A newer page has this database open.")),
   }),
   sampler: startSampler(),
   announce(text) {
@@ -214,10 +214,8 @@ function setSetting(key: FieldKey, typed: string): void {
   }
   live.set({ refused: without(key) });
   if (key === "seed") live.set({ seed: typed.trim() === "" ? null : typed.trim() });
-  else if (key === "length") {
-    live.set({ length: Number(typed) });
-    reading.changed();
-  } else {
+  else if (key === "length") live.set({ length: Number(typed) });
+  else {
     setSettings(withValue(live.now.settings, key, Number(typed)));
     return;
   }

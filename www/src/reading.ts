@@ -9,9 +9,18 @@ export class Reading {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #asked: AbortController | null = null;
 
-  constructor(private readonly page: Page) {}
+  #last = "";
 
-  /** The text, the cursor or the length has changed. A text that surely fits costs nothing; others are counted once it rests. */
+  constructor(private readonly page: Page) {
+    page.live.listen(() => {
+      const { server, work, model, length, story } = page.live.now;
+      const now = [server, work === null, model?.sha256, length, story].join();
+      if (now !== this.#last) this.changed();
+      this.#last = now;
+    });
+  }
+
+  /** The text, the cursor or what there is to read it has changed. A text that surely fits costs nothing; others are counted once it rests. */
   changed(): void {
     const { live, editor } = this.page;
     clearTimeout(this.#timer);

@@ -138,19 +138,18 @@ export class Store {
     this.#opening = null;
     const gone = new DOMException("The connection is gone.", "InvalidStateError");
     for (const end of this.#waiting) end(gone);
+    this.#waiting.clear();
   }
 
-  async #answer<T>(work: Promise<T>): Promise<T> {
-    let end: (error: unknown) => void = () => {};
-    const lost = new Promise<never>((_, reject) => (end = reject));
-    this.#waiting.add(end);
-    const timer = setTimeout(() => end(new DOMException("The store does not answer.", "TimeoutError")), SILENCE_MS);
-    try {
-      return await Promise.race([work, lost]);
-    } finally {
-      clearTimeout(timer);
-      this.#waiting.delete(end);
-    }
+  #answer<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new DOMException("The store does not answer.", "TimeoutError")), SILENCE_MS);
+      this.#waiting.add(reject);
+      void work.then(resolve, reject).finally(() => {
+        clearTimeout(timer);
+        this.#waiting.delete(reject);
+      });
+    });
   }
 
   /** With the connection there is, or else a new one: one that broke is not used again. */
