@@ -10,7 +10,7 @@ export interface Target {
   dispatch: (...specs: TransactionSpec[]) => void;
 }
 
-/** A passage that would be cut in two at a place, the text it keeps, and what else would go. */
+/** A passage that would be cut in two at a place, and the text it would keep. */
 export interface Cut {
   passage: PassageRange;
   head: string;
@@ -106,7 +106,7 @@ export class Manuscript {
   #cutting(from: number, at: number, head: string | undefined): StateEffect<unknown>[] {
     return this.state
       .field(passages)
-      .filter((one) => one.from < at && at <= one.to && from < one.to && (from < at || at < one.to))
+      .filter((one) => one.from < at && from < one.to)
       .map((one) => (one.from < from ? place.of({ ...one, to: from, take: head ?? one.take }) : lift.of(one.id)));
   }
 

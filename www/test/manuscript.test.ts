@@ -257,7 +257,10 @@ class Writer {
     else {
       expect(desk.doc).toBe(twin.doc.slice(0, from) + text + twin.doc.slice(to));
       expect(desk.text.textOf(passage)).toBe(text);
-      if (cut !== null && !edits.some(() => true)) expect(desk.text.textOf(cut.passage.id)).toBe(cut.head);
+      if (cut !== null && edits.length === 0) {
+        expect(desk.text.textOf(cut.passage.id)).toBe(cut.head);
+        expect(desk.text.range(cut.passage.id)?.take).toBe(head);
+      }
       this.#did(desk.shown);
     }
     this.#untouched(others, [...touched]);
@@ -334,6 +337,22 @@ describe("a manuscript", () => {
     desk.text.begin("p", "2", "", desk.doc.length);
     desk.text.commit("p");
     expect(desk.doc).toBe("They walked to the  ");
+  });
+
+  it("cuts a passage whose last space makes way, also where the writer has typed another after it", () => {
+    const desk = new Desk("Once  ", [range("p", 0, 5)]);
+    expect(desk.text.cutAt(6)?.head).toBe("Once");
+    desk.text.begin("q", "2", " upon", 6, { head: "1a" });
+    desk.text.commit("q");
+    expect(desk.shown).toEqual({
+      doc: "Once upon",
+      ranges: [
+        { id: "p", take: "1a", from: 0, to: 4 },
+        { ...range("q", 4, 9), take: "2" },
+      ],
+    });
+    desk.undo();
+    expect(desk.shown).toEqual({ doc: "Once  ", ranges: [range("p", 0, 5)] });
   });
 
   it("puts a take whose prompt ended with a space behind that space, and any other without it", () => {
