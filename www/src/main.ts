@@ -447,8 +447,8 @@ try {
   await stories.start();
   editor.view.dispatch({ effects: EditorView.scrollIntoView(editor.cursor, { y: "nearest" }) });
   editor.view.focus();
+  await server.look();
 } catch (error) {
-  editor.lock("Your stories cannot be opened, and nothing can be written here.");
+  editor.lock("Your stories cannot be opened, and nothing can be written here. Reload the page to try again.");
   complain(page, error);
 }
-await server.look();

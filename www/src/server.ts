@@ -1,5 +1,6 @@
 // Is the server there, is its model loaded, and which model is it? Asked again and again, gently.
 import * as api from "./api";
+import { codeOf } from "./errors";
 import { complain, type Page } from "./page";
 import type { ServerStatus } from "./state";
 import { TokenTable } from "./tokens";
@@ -40,8 +41,10 @@ export class Server {
       }
     } catch (error) {
       if (live.now.server === "unknown") await this.#remember();
-      live.set({ server: "away" });
-      if (!(error instanceof Error && "code" in error && error.code === "unreachable")) complain(this.page, error);
+      const slow = codeOf(error) === "timed_out";
+      // A server that is slow to say how it is may still be writing: the stream itself notices when it falls silent.
+      if (!slow || live.now.work === null) live.set({ server: "away" });
+      if (!slow && codeOf(error) !== "unreachable") complain(this.page, error);
     }
     this.#again(live.now.server === "ready" ? SELDOM_MS : OFTEN_MS);
   }
