@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { cutTo, promptFor } from "../src/prompt";
+import { answers, cutTo, limitsOf, promptFor, surelyFits } from "../src/prompt";
+import type { ModelInfo } from "../src/wire";
 
 const words = (text: string): Promise<number> => Promise.resolve(text.split(/\s+/).filter(Boolean).length);
 const never = (): Promise<number> => Promise.reject(new Error("not to be counted"));
@@ -22,5 +23,26 @@ describe("the prompt", () => {
     expect(cutTo("one two three four", 11)).toBe("three four");
     expect(cutTo("x".repeat(100), 10)).toBe("x".repeat(10));
     expect(cutTo("😀".repeat(10), 5)).toBe("😀😀");
+  });
+
+  it("leaves room for what is to be written, within what the server takes", () => {
+    const model = { context: 2048, limits: { prompt_tokens: 2000, body_bytes: 4000 } } as unknown as ModelInfo;
+    expect(limitsOf(model, 40)).toEqual({ tokens: 2000, characters: 1000 });
+    expect(limitsOf(model, 500)).toEqual({ tokens: 1548, characters: 1000 });
+    expect(limitsOf(null, 40)).toEqual({ tokens: 2008, characters: Number.POSITIVE_INFINITY });
+  });
+
+  it("surely fits where its bytes are not more than its tokens may be", () => {
+    expect(surelyFits("é".repeat(5), { tokens: 10, characters: 100 })).toBe(true);
+    expect(surelyFits("é".repeat(5), { tokens: 9, characters: 100 })).toBe(false);
+    expect(surelyFits("e".repeat(5), { tokens: 100, characters: 4 })).toBe(false);
+  });
+
+  it("is answered by a take only where it still stands before it, whole or as the end of more", () => {
+    expect(answers("a door", true, "a door")).toBe(true);
+    expect(answers("a door", true, "Once a door")).toBe(false);
+    expect(answers("a door", false, "Once a door")).toBe(true);
+    expect(answers("a door ", undefined, "Once a door")).toBe(true);
+    expect(answers("a door", false, "Once a dog")).toBe(false);
   });
 });
