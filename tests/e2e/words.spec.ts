@@ -98,6 +98,16 @@ test("until the story is there nothing can be typed, and the page says so", asyn
   await expect(paper.first()).toContainText("kept words");
 });
 
+test("what was typed a moment before a reload is there after it", async ({ context, server }) => {
+  const desk = await Desk.open(context, server.url);
+  for (const text of ["One.", "One, and two.", "Three of them stood there."]) {
+    await desk.replaceAll(text);
+    await desk.page.reload();
+    await desk.idle();
+    expect(await desk.text()).toBe(text);
+  }
+});
+
 /** What holds of any page whose store is full, however that came about. */
 async function fullStore(page: Page, fill: () => unknown, free: () => unknown): Promise<void> {
   const paper = page.getByRole("textbox", { name: "Your story" });

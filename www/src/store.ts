@@ -93,6 +93,8 @@ export class Store {
   readonly #waiting = new Set<(error: unknown) => void>();
   /** Nothing has been written since there was no room. A browser says so once, then only that it failed. */
   #full = false;
+  /** Saves of a story under way. */
+  readonly #commits = new Set<() => void>();
 
   constructor(
     private readonly name = "quillmate",
@@ -180,15 +182,24 @@ export class Store {
   takesOf = (story: string): Promise<Take[]> => this.#use((db) => db.getAllFromIndex("takes", "story", story));
 
   /**
-   * `atOnce` commits without waiting for an answer: a page that is being closed gets none. Elsewhere that would cost the
-   * reason where it fails.
+   * `atOnce` commits without waiting for an answer, this save and those under way before it: a page that is being closed
+   * gets none. Elsewhere that would cost the reason where it fails.
    */
   saveStory(story: Story, atOnce = false): Promise<void> {
     return this.#write((db) => {
+      if (atOnce) for (const commit of this.#commits) commit();
       const all = db.transaction("stories", "readwrite");
       const put = all.store.put(story);
-      if (atOnce) all.commit();
-      return whole(all.done, [put]);
+      const commit = (): void => {
+        try {
+          all.commit();
+        } catch {
+          // It is over already.
+        }
+      };
+      this.#commits.add(commit);
+      if (atOnce) commit();
+      return whole(all.done, [put]).finally(() => this.#commits.delete(commit));
     });
   }
   saveTake(take: Take): Promise<void> {

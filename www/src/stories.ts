@@ -16,6 +16,9 @@ const TAB = "quillmate-story";
 /** After a save that failed, tried again this soon, then less and less often. */
 const AGAIN_MS = [1000, 2000, 5000, 10_000];
 
+/** A save that takes longer may be one that never ends. */
+const USUAL_MS = 1000;
+
 export class Stories {
   #release: (() => void) | null = null;
   #saving = false;
@@ -24,6 +27,8 @@ export class Stories {
   /** Takes that are shown and not yet in the store. */
   readonly #takes = new Map<string, Take>();
   #failed = 0;
+  /** When what is not saved yet was first changed. */
+  #since = 0;
   #again: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly page: Page) {
@@ -31,9 +36,10 @@ export class Stories {
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") void this.changed();
     });
-    // What is not saved would be gone: the browser asks first.
+    // What is not saved would be gone: the browser asks first. A save that has just begun ends without the page.
     addEventListener("beforeunload", (event) => {
-      if (page.live.now.saved !== "saved") event.preventDefault();
+      const { saved } = page.live.now;
+      if (saved === "failed" || (saved === "saving" && performance.now() - this.#since > USUAL_MS)) event.preventDefault();
     });
   }
 
@@ -168,6 +174,7 @@ export class Stories {
   #say(saved: Saved): void {
     const { live } = this.page;
     const now = saved === "saving" && this.#failed > 0 ? "failed" : saved;
+    if (now === "saving" && live.now.saved === "saved") this.#since = performance.now();
     if (live.now.saved !== now) live.set({ saved: now });
   }
 
