@@ -93,7 +93,7 @@ export class Store {
   readonly #waiting = new Set<(error: unknown) => void>();
   /** Nothing has been written since there was no room. A browser says so once, then only that it failed. */
   #full = false;
-  /** Saves of a story under way. */
+  /** Saves under way. */
   readonly #commits = new Set<() => void>();
 
   constructor(
@@ -185,28 +185,29 @@ export class Store {
    * `atOnce` commits without waiting for an answer, this save and those under way before it: a page that is being closed
    * gets none. Elsewhere that would cost the reason where it fails.
    */
-  saveStory(story: Story, atOnce = false): Promise<void> {
-    return this.#write((db) => {
-      if (atOnce) for (const commit of this.#commits) commit();
+  saveStory = (story: Story, atOnce = false): Promise<void> =>
+    this.#write((db) => {
       const all = db.transaction("stories", "readwrite");
-      const put = all.store.put(story);
-      const commit = (): void => {
-        try {
-          all.commit();
-        } catch {
-          // It is over already.
-        }
-      };
-      this.#commits.add(commit);
-      if (atOnce) commit();
-      return whole(all.done, [put]).finally(() => this.#commits.delete(commit));
+      return this.#hurried(all, all.store.put(story), atOnce);
     });
-  }
-  saveTake(take: Take): Promise<void> {
-    return this.#write((db) => {
+  /** The same of a take. */
+  saveTake = (take: Take, atOnce = false): Promise<void> =>
+    this.#write((db) => {
       const all = db.transaction("takes", "readwrite");
-      return whole(all.done, [all.store.put(take)]);
+      return this.#hurried(all, all.store.put(take), atOnce);
     });
+
+  #hurried(all: { commit: () => void; done: Promise<void> }, put: Promise<unknown>, atOnce: boolean): Promise<void> {
+    const commit = (): void => {
+      try {
+        all.commit();
+      } catch {
+        // It is over already.
+      }
+    };
+    this.#commits.add(commit);
+    if (atOnce) for (const one of this.#commits) one();
+    return whole(all.done, [put]).finally(() => this.#commits.delete(commit));
   }
 
   /** A take and the frames it has so far, together or not at all. */

@@ -193,15 +193,13 @@ export class Stories {
       { id: story, text, passages: [...ranges], settings, length, seed, cursor, changed: Date.now() },
       atOnce,
     );
-    // It is awaited last, and may fail first.
-    saved.catch(() => {});
-    const takes = [...this.#takes];
-    for (const [id, take] of takes) {
+    // All are begun at once: a page that goes begins nothing more.
+    const takes = [...this.#takes].map(async ([id, take]) => {
       // Its newest form: it may have grown since.
-      await store.saveTake(takeById(live.now, id) ?? take);
+      await store.saveTake(takeById(live.now, id) ?? take, atOnce);
       if (this.#takes.get(id) === take) this.#takes.delete(id);
-    }
-    await saved;
+    });
+    await Promise.all([saved, ...takes]);
   }
 
   async #list(): Promise<void> {
