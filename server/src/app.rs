@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use quillmate_sampler::constraint::ConstraintError;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-use crate::constraint::{self, Kept};
+use crate::constraint::{Constraints, Kept, prepare};
 use crate::engine;
 use crate::error::ApiError;
 use crate::hub::Hub;
@@ -20,6 +20,8 @@ use crate::store::{Room, Store};
 const VERIFICATIONS: usize = 2;
 /// Constraints being tried at once: each may take memory and time before it is refused.
 const TRIALS: usize = 2;
+/// Texts whose tokens are looked for at once.
+const TOKENIZATIONS: usize = 2;
 /// How long a constraint may take to be read.
 const TRIAL: Duration = Duration::from_secs(2);
 
@@ -31,6 +33,8 @@ pub struct App {
     pub hub: Arc<Hub>,
     /// Who writes.
     pub engine: engine::Handle,
+    /// Compiled constraints.
+    pub constraints: Arc<Constraints>,
     /// The model, once it is loaded.
     pub model: Arc<OnceLock<Arc<dyn LanguageModel>>>,
     /// How far it is.
@@ -45,27 +49,33 @@ pub struct App {
     pub verifications: Semaphore,
     /// Constraints that may still be tried.
     pub trials: Arc<Semaphore>,
+    /// Texts whose tokens may still be looked for.
+    pub tokenizations: Arc<Semaphore>,
+    /// How long a client may take for a request's body.
+    pub body_deadline: Duration,
 }
 
 impl App {
     /// Puts the parts together.
     pub fn new(
-        store: Arc<Store>,
-        hub: Arc<Hub>,
+        shared: engine::Shared,
         engine: engine::Handle,
-        model: Arc<OnceLock<Arc<dyn LanguageModel>>>,
         progress: Arc<Progress>,
         limits: Limits,
+        body_deadline: Duration,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
             streams: Arc::new(Semaphore::new(limits.streams.clamp(1, Semaphore::MAX_PERMITS))),
             verifications: Semaphore::new(VERIFICATIONS),
             trials: Arc::new(Semaphore::new(TRIALS)),
-            store,
-            hub,
+            tokenizations: Arc::new(Semaphore::new(TOKENIZATIONS)),
+            body_deadline,
+            store: shared.store,
+            hub: shared.hub,
             engine,
-            model,
+            constraints: shared.constraints,
+            model: shared.model,
             progress,
             limits,
             stopping,
@@ -107,16 +117,12 @@ impl App {
             })?
             .map_err(ApiError::internal)?;
         let (told, outcome) = oneshot::channel();
-        let trial = move || {
+        let done = move |ready| {
             // Nobody may be listening any more.
-            let _ = told.send(constraint.probe(&*model, &tokens));
+            let _ = told.send(Result::map(ready, drop));
             drop(permit);
         };
-        std::thread::Builder::new()
-            .name("constraint".into())
-            .stack_size(constraint::STACK)
-            .spawn(trial)
-            .map_err(ApiError::internal)?;
+        prepare(Arc::clone(&self.constraints), constraint, model, tokens, done).map_err(ApiError::internal)?;
         match tokio::time::timeout(TRIAL, outcome).await {
             Ok(outcome) => Ok(outcome.map_err(ApiError::internal)??),
             Err(_) => {

@@ -1,7 +1,7 @@
 //! What a caller is told when something is refused: a status, a stable code, a message for people, and the value at fault.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use quillmate_sampler::Refusal;
 use serde_json::{Value, json};
@@ -19,6 +19,9 @@ pub struct ApiError {
 }
 
 impl ApiError {
+    /// Seconds after which a call that was refused for now may be made again.
+    pub const RETRY_AFTER: u8 = 1;
+
     /// An error with a status, a stable code and a message.
     pub fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { status, code: code.into(), message: message.into(), details: Vec::new() }
@@ -73,7 +76,15 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(self.to_json())).into_response()
+        let mut response = (self.status, Json(self.to_json())).into_response();
+        // What is refused for now, and not for what it is.
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(u16::from(Self::RETRY_AFTER)));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }
 
@@ -94,7 +105,17 @@ impl<R: Refusal> From<R> for ApiError {
 
 /// A store's failure, told to a caller.
 pub fn from_store(error: StoreError) -> ApiError {
-    ApiError::internal(error)
+    match error {
+        StoreError::DiskFull => {
+            tracing::warn!("the disk is full");
+            ApiError::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                error.code(),
+                "the disk of the data folder is full; make room on it, or delete runs that are no longer wanted",
+            )
+        }
+        error => ApiError::internal(error),
+    }
 }
 
 /// A model's failure, told to a caller.

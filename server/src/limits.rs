@@ -48,6 +48,13 @@ impl Limits {
         over("prompt_too_long", "tokens of prompt", tokens as u64, self.prompt_tokens as u64)
     }
 
+    /// Refuses a prompt of more bytes than so many tokens can have, before anybody looks for its tokens. `longest` is the
+    /// most bytes of a token.
+    pub fn check_prompt_bytes(&self, bytes: usize, longest: usize) -> Result<(), ApiError> {
+        let least = bytes.div_ceil(longest.max(1));
+        over("prompt_too_long", "tokens of prompt, at the least,", least as u64, self.prompt_tokens as u64)
+    }
+
     /// Refuses a length of nothing or of too much.
     pub fn check_length(&self, length: u64) -> Result<u32, ApiError> {
         match u32::try_from(length) {
@@ -85,6 +92,20 @@ impl Limits {
         .with("needed", needed)
         .with("limit", self.frame_bytes)
     }
+}
+
+/// No room on the disk for a run.
+pub fn disk_full(free: u64, needed: u64) -> ApiError {
+    ApiError::new(
+        StatusCode::INSUFFICIENT_STORAGE,
+        "disk_full",
+        format!(
+            "the disk of the data folder has room for {free} bytes of frames, and this run may need {needed}; make room \
+             on it, or delete runs that are no longer wanted"
+        ),
+    )
+    .with("free", free)
+    .with("needed", needed)
 }
 
 /// Refuses a count above its limit.

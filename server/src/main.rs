@@ -1,6 +1,6 @@
 //! Flags, startup and the end.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,15 +10,17 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use quillmate_server::app::App;
+use quillmate_server::constraint::Constraints;
 use quillmate_server::engine::{self, EngineError};
 use quillmate_server::hub::Hub;
 use quillmate_server::limits::Limits;
 use quillmate_server::model::smollm2::{self, Progress};
 use quillmate_server::model::{self, LanguageModel, ModelError};
 use quillmate_server::routes;
+use quillmate_server::serve::{self, Connections, listen};
 use quillmate_server::site::{Visitors, site};
-use quillmate_server::store::{Store, StoreError};
-use tokio::net::TcpListener;
+use quillmate_server::store::{Room, Store, StoreError};
+use quillmate_server::token::{Token, TokenError};
 use tokio::sync::{oneshot, watch};
 
 /// How long open requests have to end once the server is told to stop.
@@ -43,6 +45,13 @@ struct Flags {
     /// Address to listen on.
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
+    /// The token every call must carry as `Authorization: Bearer TOKEN`. Other users of the machine may see it here; the
+    /// environment or a file hides it.
+    #[arg(long, value_name = "TOKEN", env = "QUILLMATE_TOKEN", hide_env_values = true, conflicts_with = "token_file")]
+    token: Option<String>,
+    /// A file that holds the token.
+    #[arg(long, value_name = "PATH")]
+    token_file: Option<PathBuf>,
     /// Port to listen on; 0 takes a free one and says which.
     #[arg(long, value_name = "N", default_value_t = 7473)]
     port: u16,
@@ -54,6 +63,8 @@ struct Flags {
     allow_origin: Vec<String>,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    connections: Connections,
     /// Prompts whose contexts are kept in memory, so that the same prompt starts at once.
     #[arg(long, value_name = "N", default_value_t = 4)]
     kept_prompts: usize,
@@ -82,6 +93,13 @@ enum StartError {
     Engine(#[from] EngineError),
     #[error("{0}: {1}")]
     System(String, std::io::Error),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error(
+        "--bind {0}: other machines can reach this address, and whoever does may read and delete everything; set a token \
+         (--token-file, or QUILLMATE_TOKEN in the environment)"
+    )]
+    NoToken(IpAddr),
     #[error("--www {0}: there is no index.html in it; build the page first")]
     NoPage(PathBuf),
 }
@@ -91,7 +109,13 @@ fn main() -> ExitCode {
     if let Err(error) = model::use_threads(flags.threads) {
         eprintln!("quillmate-server: cannot set the number of threads: {error}");
     }
-    tracing_subscriber::fmt().with_max_level(flags.log).with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_max_level(flags.log)
+        .with_writer(std::io::stderr)
+        // Colours are for people; in a file they are noise.
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -99,7 +123,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let outcome = runtime.block_on(serve(flags));
+    let outcome = runtime.block_on(run(flags));
     // Work that is still waiting must not hold up the end: every step that was made is on disk.
     runtime.shutdown_background();
     match outcome {
@@ -111,25 +135,35 @@ fn main() -> ExitCode {
     }
 }
 
-async fn serve(flags: Flags) -> Result<(), StartError> {
+async fn run(flags: Flags) -> Result<(), StartError> {
     if let Some(www) = &flags.www
         && !www.join("index.html").is_file()
     {
         return Err(StartError::NoPage(www.clone()));
     }
+    let token = match (&flags.token, &flags.token_file) {
+        (Some(token), _) => Some(Token::new(token)?),
+        (None, Some(path)) => Some(Token::from_file(path)?),
+        (None, None) => None,
+    };
+    if token.is_none() && !flags.bind.to_canonical().is_loopback() {
+        return Err(StartError::NoToken(flags.bind));
+    }
     let store = Arc::new(Store::open(&flags.data)?);
     let address = SocketAddr::new(flags.bind, flags.port);
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| StartError::System(format!("cannot listen on {address}"), error))?;
+    let listener = listen(address).map_err(|error| StartError::System(format!("cannot listen on {address}"), error))?;
     let address = listener.local_addr().map_err(|error| StartError::System("cannot tell the address".into(), error))?;
 
-    let hub = Arc::new(Hub::default());
-    let model = Arc::new(OnceLock::new());
+    let shared = engine::Shared {
+        store: Arc::clone(&store),
+        hub: Arc::new(Hub::default()),
+        model: Arc::new(OnceLock::new()),
+        constraints: Arc::new(Constraints::default()),
+    };
     let progress = Arc::new(Progress::default());
     let (failed, mut failure) = oneshot::channel();
     let options = engine::Options {
-        runs: flags.limits.runs as usize,
+        room: Room { runs: flags.limits.runs, frame_bytes: flags.limits.frame_bytes },
         prefills: flags.kept_prompts,
         drafts: usize::from(flags.drafts),
         delay: Duration::from_millis(flags.step_delay_ms),
@@ -138,24 +172,20 @@ async fn serve(flags: Flags) -> Result<(), StartError> {
         let (path, digest, progress) = (flags.model.clone(), flags.model_sha256.clone(), Arc::clone(&progress));
         move || load(path, &digest, &progress)
     };
-    let (engine, _thread) =
-        engine::spawn(options, Arc::clone(&store), Arc::clone(&hub), Arc::clone(&model), load, failed)
-            .map_err(|error| StartError::System("cannot start a thread".into(), error))?;
+    let (engine, thread) = engine::spawn(options, shared.clone(), load, failed)
+        .map_err(|error| StartError::System("cannot start a thread".into(), error))?;
 
     let (stop, stopping) = watch::channel(false);
-    let app = App::new(store, hub, engine.clone(), model, progress, flags.limits.clone(), stopping.clone());
+    let body_deadline = Duration::from_millis(flags.connections.body_ms);
+    let app = App::new(shared, engine.clone(), progress, flags.limits.clone(), body_deadline, stopping.clone());
     let visitors = Visitors::new(flags.bind, &flags.allow_host, &flags.allow_origin);
-    let router = site(routes::api(Arc::new(app)), flags.www.as_deref(), visitors);
+    let router = site(routes::api(Arc::new(app), token), flags.www.as_deref(), visitors);
 
     // The one line on stdout: whoever started the server with --port 0 reads it.
     println!("listening on http://{address}");
     let _ = std::io::stdout().flush();
 
-    let mut ended = stopping;
-    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-        let _ = ended.wait_for(|&stopping| stopping).await;
-    });
-    let mut server = tokio::spawn(server.into_future());
+    let mut server = tokio::spawn(serve::serve(listener, router, flags.connections, stopping));
     let outcome = tokio::select! {
         signal = end_signal() => signal,
         failed = &mut failure => match failed {
@@ -169,6 +199,14 @@ async fn serve(flags: Flags) -> Result<(), StartError> {
     engine.quit();
     if !server.is_finished() && tokio::time::timeout(GRACE, &mut server).await.is_err() {
         tracing::warn!("some requests did not end in time");
+    }
+    // The engine ends after the turn it is at; then everything is stored that will be.
+    let ended = tokio::task::spawn_blocking(move || thread.join().is_ok());
+    if tokio::time::timeout(GRACE, ended).await.is_err() {
+        tracing::warn!("the engine did not end in time");
+    }
+    if let Err(error) = store.close() {
+        tracing::warn!(%error, "the store's log could not be emptied; the next start reads it");
     }
     outcome
 }

@@ -1,42 +1,42 @@
 //! The calls of API.md. Each reads its input strictly, asks, and answers; what a client sends are claims.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, FromRequest, Path, RawQuery, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, RawQuery, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
-use base64ct::{Base64, Encoding as _};
+use axum::{Json, Router, middleware};
 use quillmate_sampler::contract::state::{RunSettings, take_seed, take_settings};
 use quillmate_sampler::contract::version::RECORD_FORMAT;
-use quillmate_sampler::json::Object;
+use quillmate_sampler::json::{FieldError, Object};
 use quillmate_sampler::{Claim, GeneratorState, Record, RecordFile, StateError, Stop, Verdict, verify};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::{App, blocking};
 use crate::constraint::Kept;
 use crate::error::{ApiError, from_model, from_store};
-use crate::limits::{frame_bound, over};
+use crate::limits::{disk_full, frame_bound, over};
 use crate::model::LanguageModel;
-use crate::store::{Admission, Status, StoredRun};
-use crate::stream::stream;
+use crate::store::{Admission, Most, Status, StoredRun};
+use crate::stream;
 use crate::text;
+use crate::token::{self, Token};
 
 type Answer = Result<Response, ApiError>;
 type Shared = State<Arc<App>>;
 
-/// The API.
-pub fn api(app: Arc<App>) -> Router {
+/// The API. Where there is a token, every call must carry it.
+pub fn api(app: Arc<App>, token: Option<Token>) -> Router {
     let limit = app.limits.body_bytes;
-    Router::new()
+    let router = Router::new()
         .route("/api/health", get(health))
+        .route("/api/ready", get(ready))
         .route("/api/model", get(model))
         .route("/api/model/tokens", get(token_table))
         .route("/api/tokenize", post(tokenize))
@@ -50,7 +50,11 @@ pub fn api(app: Arc<App>) -> Router {
         .route("/api/{*rest}", axum::routing::any(no_such_call))
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(limit))
-        .with_state(app)
+        .with_state(app);
+    match token {
+        Some(token) => router.layer(middleware::from_fn_with_state(Arc::new(token), token::ask)),
+        None => router,
+    }
 }
 
 async fn no_such_call(request: Request) -> ApiError {
@@ -84,7 +88,16 @@ impl FromRequest<Arc<App>> for JsonBody {
             ));
         }
         let limit = app.limits.body_bytes;
-        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| match rejection {
+        let bytes = tokio::time::timeout(app.body_deadline, Bytes::from_request(request, app)).await.map_err(|_| {
+            let milliseconds = u64::try_from(app.body_deadline.as_millis()).unwrap_or(u64::MAX);
+            ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "body_timeout",
+                format!("the body did not come within {milliseconds} ms"),
+            )
+            .with("limit", milliseconds)
+        })?;
+        let bytes = bytes.map_err(|rejection| match rejection {
             BytesRejection::FailedToBufferBody(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => {
                 ApiError::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
@@ -97,8 +110,57 @@ impl FromRequest<Arc<App>> for JsonBody {
         })?;
         let text = std::str::from_utf8(&bytes)
             .map_err(|error| ApiError::bad_request("json_syntax", format!("the body is not UTF-8: {error}")))?;
-        Ok(Self(Object::parse(text)?))
+        Object::parse(text).map(Self).map_err(|error| match error {
+            // serde_json says so of what it did not read to its end; the rest of it may be right.
+            FieldError::Syntax(message) if message.contains("recursion limit") => ApiError::bad_request(
+                "json_too_deep",
+                "the body's objects and lists are more than 127 deep in one another; that is not looked into",
+            ),
+            other => other.into(),
+        })
     }
+}
+
+/// The id in a path. What is no text is nobody's id.
+struct RunId(String);
+
+impl FromRequestParts<Arc<App>> for RunId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        match Path::<String>::from_request_parts(parts, app).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            Err(_) => Err(ApiError::no_such_run(parts.uri.path().split('/').nth(3).unwrap_or_default())),
+        }
+    }
+}
+
+/// Whether a run could be begun now, and why not.
+async fn ready(State(app): Shared) -> Answer {
+    let mut problems = Vec::new();
+    let mut problem = |code: &str, message: &str| problems.push(json!({"code": code, "message": message}));
+    if *app.stopping.borrow() {
+        problem("shutting_down", "the server is stopping");
+    } else if app.model.get().is_none() {
+        problem("model_loading", "the model is still being loaded");
+    }
+    let room = app.room();
+    match app.with_store(move |store| store.full(room)).await? {
+        Ok(None) => {}
+        Ok(Some(Admission::StoreFull { .. })) => {
+            problem("store_full", "frames take all the bytes they may; delete runs that are no longer wanted");
+        }
+        Ok(Some(_)) => problem("disk_full", "the disk of the data folder has no room for another run"),
+        Err(error) => {
+            tracing::error!(%error, "the store cannot be read");
+            problem("store_error", "the store cannot be read; the log says why");
+        }
+    }
+    if problems.is_empty() {
+        return Ok(answer(&json!({"ready": true})));
+    }
+    Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "no run can be begun now")
+        .with("problems", Value::Array(problems)))
 }
 
 async fn health(State(app): Shared) -> Response {
@@ -170,12 +232,19 @@ async fn token_table(State(app): Shared, RawQuery(query): RawQuery, headers: Hea
 async fn tokenize(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let model = app.model()?;
     let text = body.read(|it| Ok::<_, ApiError>(it.string("text")))?;
-    let tokens = encode(model, text).await?;
+    let tokens = encode(&app, model, text).await?;
     Ok(answer(&json!({"tokens": tokens})))
 }
 
-async fn encode(model: Arc<dyn LanguageModel>, text: String) -> Result<Vec<u32>, ApiError> {
-    blocking(move || model.encode(&text)).await?.map_err(from_model)
+/// Looks for a text's tokens. No more than two texts at once: it takes hundreds of times their bytes.
+async fn encode(app: &App, model: Arc<dyn LanguageModel>, text: String) -> Result<Vec<u32>, ApiError> {
+    let permit = Arc::clone(&app.tokenizations).acquire_owned().await.map_err(ApiError::internal)?;
+    blocking(move || {
+        let _permit = permit;
+        model.encode(&text)
+    })
+    .await?
+    .map_err(from_model)
 }
 
 /// Where a run begins: a generator's state, or a text, a seed and settings.
@@ -201,7 +270,8 @@ async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let start = match begin {
         Begin::State(start) => start,
         Begin::Text(prompt, seed, RunSettings { settings, processors }) => {
-            let prompt = encode(Arc::clone(&model), prompt).await?;
+            app.limits.check_prompt_bytes(prompt.len(), model.tokens().longest())?;
+            let prompt = encode(&app, Arc::clone(&model), prompt).await?;
             GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors }
         }
     };
@@ -245,15 +315,16 @@ fn admitted(app: &App, admission: Admission, needed: u64) -> Result<String, ApiE
         Admission::Admitted(id) => Ok(id),
         Admission::TooManyRuns => Err(app.limits.too_many_runs()),
         Admission::StoreFull { used } => Err(app.limits.store_full(used, needed)),
+        Admission::DiskFull { free } => Err(disk_full(free, needed)),
     }
 }
 
-async fn run(State(app): Shared, Path(id): Path<String>) -> Answer {
+async fn run(State(app): Shared, RunId(id): RunId) -> Answer {
     let run = load(&app, &id).await?;
     show(&app, &run).await
 }
 
-async fn stop(State(app): Shared, Path(id): Path<String>) -> Answer {
+async fn stop(State(app): Shared, RunId(id): RunId) -> Answer {
     // Until the model is there the engine takes no orders.
     app.model()?;
     load(&app, &id).await?;
@@ -266,7 +337,7 @@ async fn stop(State(app): Shared, Path(id): Path<String>) -> Answer {
 }
 
 /// Lets a stopped or failed run go on from where it is, under its own model only.
-async fn resume(State(app): Shared, Path(id): Path<String>) -> Answer {
+async fn resume(State(app): Shared, RunId(id): RunId) -> Answer {
     let model = app.model()?;
     let run = load(&app, &id).await?;
     if run.status == Status::Finished {
@@ -295,6 +366,7 @@ async fn resume(State(app): Shared, Path(id): Path<String>) -> Answer {
         .with("run_model", json!(run.model))
         .with("loaded_model", json!(loaded)));
     }
+    check_unaltered(&run)?;
     let needed = frame_bound(&run.start, loaded.vocab).saturating_mul(u64::from(run.length));
     let room = app.room();
     let key = id.clone();
@@ -311,7 +383,7 @@ async fn resume(State(app): Shared, Path(id): Path<String>) -> Answer {
 }
 
 /// Forgets a run, to make room. Only when asked, and never while it runs.
-async fn delete(State(app): Shared, Path(id): Path<String>) -> Answer {
+async fn delete(State(app): Shared, RunId(id): RunId) -> Answer {
     load(&app, &id).await?;
     let key = id.clone();
     if app.with_store(move |store| store.delete(&key)).await?.map_err(from_store)? {
@@ -321,7 +393,7 @@ async fn delete(State(app): Shared, Path(id): Path<String>) -> Answer {
     Err(ApiError::new(StatusCode::CONFLICT, "run_running", "the run is being written; stop it first"))
 }
 
-async fn follow(State(app): Shared, Path(id): Path<String>, RawQuery(query): RawQuery) -> Answer {
+async fn follow(State(app): Shared, RunId(id): RunId, RawQuery(query): RawQuery) -> Answer {
     let digits = single(query.as_deref().unwrap_or_default(), "from")?;
     let run = load(&app, &id).await?;
     let first = run.start.step();
@@ -334,27 +406,34 @@ async fn follow(State(app): Shared, Path(id): Path<String>, RawQuery(query): Raw
             format!("from must be an integer from {first} to {last}, the steps of this run, but is {shown:?}"),
         ));
     };
-    let Ok(permit) = Arc::clone(&app.streams).try_acquire_owned() else {
-        return Err(ApiError::new(
+    let permit = stream_permit(&app)?;
+    Ok(stream::stream(app, id, from, permit))
+}
+
+/// A place among those who are being sent frames.
+fn stream_permit(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
+    Arc::clone(&app.streams).try_acquire_owned().map_err(|_| {
+        ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_streams",
             format!("{} streams are being watched already", app.limits.streams),
         )
-        .with("limit", app.limits.streams));
-    };
-    Ok(stream(Arc::clone(&app), id, from, permit))
+        .with("limit", app.limits.streams)
+    })
 }
 
 /// Recomputes a claim from the stored frames, with the function the package has too.
-async fn check(State(app): Shared, Path(id): Path<String>, JsonBody(body): JsonBody) -> Answer {
+async fn check(State(app): Shared, RunId(id): RunId, JsonBody(body): JsonBody) -> Answer {
     let claim = Claim::from_object(body)?;
-    let start = load(&app, &id).await?.start;
+    let run = load(&app, &id).await?;
+    check_unaltered(&run)?;
+    let start = run.start;
     let _permit = app.verifications.acquire().await.map_err(ApiError::internal)?;
     let verdict = app
         .with_store(move |store| {
             // Frames beyond the claim would be read for nothing.
-            let most = u32::try_from(claim.tokens.len()).unwrap_or(u32::MAX);
-            let tail = store.tail(&id, start.step(), most)?;
+            let frames = u32::try_from(claim.tokens.len()).unwrap_or(u32::MAX);
+            let tail = store.tail(&id, start.step(), Most { frames, bytes: usize::MAX })?;
             let frames = tail.map(|tail| tail.frames).unwrap_or_default();
             Ok(verify(&Record { start, frames }, &claim))
         })
@@ -366,9 +445,10 @@ async fn check(State(app): Shared, Path(id): Path<String>, JsonBody(body): JsonB
     Ok(answer(&json!(verdict)))
 }
 
-/// The whole record, form 3, sent frame by frame: a long run's frames need not fit in memory.
-async fn record(State(app): Shared, Path(id): Path<String>) -> Answer {
+/// The whole record, form 3, sent piece by piece: a long run's frames need not fit in memory.
+async fn record(State(app): Shared, RunId(id): RunId) -> Answer {
     let run = load(&app, &id).await?;
+    let permit = stream_permit(&app)?;
     let head = json!({
         "record": RECORD_FORMAT,
         "identity": run.identity(),
@@ -382,34 +462,25 @@ async fn record(State(app): Shared, Path(id): Path<String>) -> Answer {
             reason: run.reason.clone(),
         },
     });
-    let Some(head) = head.to_string().strip_suffix('}').map(|open| format!("{open},\"frames\":[")) else {
+    let Some(head) = head.to_string().strip_suffix('}').map(str::to_owned) else {
         return Err(ApiError::internal("a record is an object"));
     };
-    let (sender, receiver) = mpsc::channel::<Result<Bytes, Infallible>>(4);
-    let store = Arc::clone(&app.store);
-    tokio::task::spawn_blocking(move || {
-        // Whoever asked may be gone; then there is nothing to send to. A frame that cannot be read breaks the JSON off,
-        // which no reader takes for a record.
-        let _ = sender.blocking_send(Ok(head.into()));
-        for at in 0..run.tokens.len() as u64 {
-            let frame = match store.frame(&run.id, run.start.step() + at) {
-                Ok(Some(frame)) => frame,
-                Ok(None) => return,
-                Err(error) => {
-                    tracing::error!(%error, "a record broke off");
-                    return;
-                }
-            };
-            let comma = if at == 0 { "" } else { "," };
-            let item = format!("{comma}\"{}\"", Base64::encode_string(&frame));
-            if sender.blocking_send(Ok(item.into())).is_err() {
-                return;
-            }
-        }
-        let _ = sender.blocking_send(Ok("]}".into()));
-    });
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::from_stream(ReceiverStream::new(receiver))).into_response())
+    let first = run.start.step();
+    let steps = first..first + run.tokens.len() as u64;
+    Ok(stream::record(app, id, steps, head, permit))
+}
+
+/// Refuses a run that is no longer what was asked for: nothing that follows from it would be that run's.
+fn check_unaltered(run: &StoredRun) -> Result<(), ApiError> {
+    if !run.altered {
+        return Ok(());
+    }
+    tracing::warn!(run = run.id, "its start, length or constraint in the store is not what was asked for");
+    Err(ApiError::new(
+        StatusCode::CONFLICT,
+        "store_altered",
+        "the run's start, length or constraint in the store is not what was asked for; somebody altered it",
+    ))
 }
 
 async fn load(app: &App, id: &str) -> Result<StoredRun, ApiError> {
@@ -423,12 +494,14 @@ async fn show(app: &App, run: &StoredRun) -> Answer {
     let tokenizer = run.model.tokenizer_sha256.clone();
     let tokens = run.tokens.clone();
     let loaded = app.model.get().cloned();
+    // Half a character at the end may become one, unless the run is over for good.
+    let read = if run.status == Status::Finished { text::whole_text } else { text::text };
     let text = app
         .with_store(move |store| {
             if let Some(model) = loaded.filter(|model| model.identity().tokenizer_sha256 == tokenizer) {
-                return Ok(Some(text::text(model.tokens(), &tokens)));
+                return Ok(Some(read(model.tokens(), &tokens)));
             }
-            Ok(store.tokenizer(&tokenizer)?.map(|table| text::text(&table, &tokens)))
+            Ok(store.tokenizer(&tokenizer)?.map(|table| read(&table, &tokens)))
         })
         .await?
         .map_err(from_store)?;

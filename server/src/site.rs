@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use tower_http::compression::CompressionLayer;
@@ -52,10 +52,24 @@ impl Visitors {
         Self { hosts, origins: origins.iter().map(|origin| origin.to_ascii_lowercase()).collect() }
     }
 
-    /// Refuses a foreign name for this server (a page elsewhere whose name was pointed here) and a foreign page.
-    fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let host = text(header::HOST).unwrap_or_default().to_ascii_lowercase();
+    /// Refuses a foreign name for this server (a page elsewhere whose name was pointed here) and a foreign page. A name
+    /// or a page given twice is refused too: whoever is on the way may have believed the other one.
+    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+        let once = |name, code: &str| {
+            let mut values = headers.get_all(name).iter();
+            let value = values.next();
+            if values.next().is_some() {
+                let message = format!("{name} is given more than once");
+                return Err(ApiError::new(StatusCode::FORBIDDEN, code, message));
+            }
+            let text = value.map(|value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase());
+            Ok(text)
+        };
+        let host = once(&header::HOST, "host_refused")?.unwrap_or_default();
+        // A request's first line may name a host too.
+        if uri.authority().is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(&host)) {
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "host_refused", "the request names two hosts"));
+        }
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => &host,
@@ -68,10 +82,9 @@ impl Visitors {
                 format!("{shown:?} is not a name of this server; --allow-host adds one"),
             ));
         }
-        if !headers.contains_key(header::ORIGIN) {
+        let Some(origin) = once(&header::ORIGIN, "origin_refused")? else {
             return Ok(());
-        }
-        let origin = text(header::ORIGIN).unwrap_or_default().to_ascii_lowercase();
+        };
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         if authority == Some(&host) || self.origins.contains(&origin) {
             return Ok(());
@@ -103,7 +116,7 @@ pub fn site(api: Router, www: Option<&Path>, visitors: Visitors) -> Router {
 }
 
 async fn guard(State(visitors): State<Arc<Visitors>>, request: Request, next: Next) -> Response {
-    let mut response = match visitors.check(request.headers()) {
+    let mut response = match visitors.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     };
@@ -126,14 +139,33 @@ mod tests {
     use super::*;
 
     fn check(host: &str, origin: Option<&str>) -> Option<String> {
+        check_all("/", &[host], origin.as_slice())
+    }
+
+    fn check_all(uri: &str, hosts: &[&str], origins: &[&str]) -> Option<String> {
         let visitors =
             Visitors::new(IpAddr::from([127, 0, 0, 1]), &["desk.example".into()], &["http://localhost:5173".into()]);
         let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
-        if let Some(origin) = origin {
-            headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
+        for host in hosts {
+            headers.append(header::HOST, HeaderValue::from_str(host).unwrap());
         }
-        visitors.check(&headers).err().map(|error| error.code().to_owned())
+        for origin in origins {
+            headers.append(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
+        }
+        visitors.check(&uri.parse().unwrap(), &headers).err().map(|error| error.code().to_owned())
+    }
+
+    #[test]
+    fn two_names_or_two_pages_are_none() {
+        let (here, page, evil) = ("127.0.0.1:80", "http://127.0.0.1:80", "http://evil.example");
+        for hosts in [[here, "evil.example"], ["evil.example", here], [here, here]] {
+            assert_eq!(check_all("/", &hosts, &[page]).as_deref(), Some("host_refused"), "{hosts:?}");
+        }
+        for origins in [[page, evil], [evil, page], [page, page]] {
+            assert_eq!(check_all("/", &[here], &origins).as_deref(), Some("origin_refused"), "{origins:?}");
+        }
+        assert_eq!(check_all("http://evil.example/api/health", &[here], &[]).as_deref(), Some("host_refused"));
+        assert_eq!(check_all("http://127.0.0.1:80/api/health", &[here], &[]), None);
     }
 
     #[test]

@@ -35,12 +35,25 @@ impl Detokenizer {
             }
         }
     }
+
+    /// What still waits, now that nothing more comes.
+    pub fn finish(self) -> String {
+        String::from_utf8_lossy(&self.waiting).into_owned()
+    }
 }
 
-/// The text of tokens; a last character that is only half there is left out.
+/// The text of tokens. A last character that is only half there is left out while more may come.
 pub fn text(table: &TokenTable, tokens: &[u32]) -> String {
     let mut detokenizer = Detokenizer::default();
     tokens.iter().map(|&id| detokenizer.push(table.get(id))).collect()
+}
+
+/// The text of tokens after which nothing comes. A last character that is only half there shows as U+FFFD.
+pub fn whole_text(table: &TokenTable, tokens: &[u32]) -> String {
+    let mut detokenizer = Detokenizer::default();
+    let mut text: String = tokens.iter().map(|&id| detokenizer.push(table.get(id))).collect();
+    text.push_str(&detokenizer.finish());
+    text
 }
 
 #[cfg(test)]
@@ -76,6 +89,12 @@ mod tests {
                 text += &detokenizer.push(&broken[first..second]);
                 text += &detokenizer.push(&broken[second..]);
                 assert_eq!(text, expected);
+                // And where nothing more comes, in the middle of a character or not.
+                let mut detokenizer = Detokenizer::default();
+                let mut text = detokenizer.push(&broken[..first]);
+                text += &detokenizer.push(&broken[first..second]);
+                text += &detokenizer.finish();
+                assert_eq!(text, String::from_utf8_lossy(&broken[..second]));
             }
         }
     }

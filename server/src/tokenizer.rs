@@ -97,6 +97,30 @@ impl Tokenizer {
         Ok(Self { inner, table: TokenTable::new(bytes)?, special })
     }
 
+    /// The id of the token a file ends its texts with. Every special id in the file is looked at: one that is no token's
+    /// would make nonsense of whatever uses it, now or later.
+    pub fn eos(&self, content: &Content) -> Result<u32, ModelError> {
+        const EOS: &str = "tokenizer.ggml.eos_token_id";
+        let mut eos = Err(unsupported(format!("{EOS} is missing")));
+        let keys = content.metadata.iter().filter(|(key, _)| is_special_id(key));
+        for (key, value) in keys {
+            let id = match value {
+                Value::U8(_) | Value::U16(_) | Value::U32(_) | Value::U64(_) => value.to_u64().ok(),
+                Value::I8(_) | Value::I16(_) | Value::I32(_) | Value::I64(_) => {
+                    value.to_i64().ok().and_then(|id| u64::try_from(id).ok())
+                }
+                _ => None,
+            };
+            let id = id.and_then(|id| u32::try_from(id).ok()).filter(|&id| (id as usize) < self.table.len());
+            let id = id
+                .ok_or_else(|| unsupported(format!("{key} is {value:?}, and there are {} tokens", self.table.len())))?;
+            if key == EOS {
+                eos = Ok(id);
+            }
+        }
+        eos
+    }
+
     /// The bytes of every token.
     pub fn table(&self) -> &TokenTable {
         &self.table
@@ -129,6 +153,11 @@ impl Tokenizer {
         let character = text[lost..].chars().next().unwrap_or_default();
         Err(ModelError::NotEncodable(character))
     }
+}
+
+/// Whether an entry of a file is the id of a special token.
+fn is_special_id(key: &str) -> bool {
+    key.strip_prefix("tokenizer.ggml.").is_some_and(|name| name.ends_with("_token_id"))
 }
 
 /// The byte a character of a byte-level vocabulary stands for: printable Latin-1 for itself, the others in order from

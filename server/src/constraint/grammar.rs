@@ -7,14 +7,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::{Compiled, Source, Unusable, guidance};
+use crate::model::LanguageModel;
 use llguidance::api::{ParserLimits, StopReason, TopLevelGrammar};
 use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
 use llguidance::{Logger, ParserFactory, TokenParser};
 use quillmate_sampler::constraint::{Allowed, Constraint, ConstraintError};
-use serde_json::{Value, json};
-
-use super::{Source, Unusable};
-use crate::model::LanguageModel;
 
 /// The most a message says.
 const MESSAGE: usize = 400;
@@ -36,10 +34,10 @@ fn limits() -> ParserLimits {
     }
 }
 
-/// Makes a constraint from its source.
-pub fn compile(source: &Source, model: &dyn LanguageModel) -> Result<Box<dyn Constraint + Send>, Unusable> {
+/// Compiles a constraint from its source.
+pub fn compile(source: &Source, model: &dyn LanguageModel) -> Result<Arc<dyn Compiled>, Unusable> {
     let grammar = match source {
-        Source::JsonSchema(schema) => TopLevelGrammar::from_json_schema(with_separators(schema)),
+        Source::JsonSchema(schema) => TopLevelGrammar::from_json_schema(guidance::with_defaults(schema)),
         Source::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
         // llguidance would leave such a backslash out.
         Source::Regex(text) if text.bytes().rev().take_while(|&byte| byte == b'\\').count() % 2 == 1 => {
@@ -47,7 +45,7 @@ pub fn compile(source: &Source, model: &dyn LanguageModel) -> Result<Box<dyn Con
         }
         Source::Regex(text) => TopLevelGrammar::from_regex(text),
     };
-    let invalid = |error: &dyn std::fmt::Display| Unusable::Invalid(shorten(error));
+    let invalid = |error: &dyn std::fmt::Display| Unusable::Invalid(plainly(error));
     let factory = factory(model).map_err(Unusable::Invalid)?;
     let mut parser = factory
         .create_parser_from_init_ext(
@@ -59,25 +57,33 @@ pub fn compile(source: &Source, model: &dyn LanguageModel) -> Result<Box<dyn Con
         )
         .map_err(|error| invalid(&error))?;
     parser.start_without_prompt();
-    Ok(Box::new(Matcher {
-        fresh: parser.deep_clone(),
-        parser,
+    Ok(Arc::new(Grammar {
+        parser: Mutex::new(parser),
         vocabulary: model.identity().vocab,
         ends: model.end_tokens().to_vec(),
-        consumed: Vec::new(),
-        next: None,
     }))
 }
 
-/// Compact JSON with a space after commas and colons, as most of what models have read; white space without bounds would
-/// let a text grow without end. A schema may say otherwise by `x-guidance`.
-fn with_separators(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    if let Value::Object(fields) = &mut schema {
-        let separators = json!({"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "});
-        fields.entry("x-guidance").or_insert(separators);
+/// A compiled grammar. Its parser is never asked anything: what was computed for one run must not spare another the fuel
+/// it is bounded by.
+struct Grammar {
+    parser: Mutex<TokenParser>,
+    vocabulary: u32,
+    ends: Vec<u32>,
+}
+
+impl Compiled for Grammar {
+    fn begin(&self) -> Box<dyn Constraint + Send> {
+        let fresh = self.parser.lock().unwrap_or_else(PoisonError::into_inner).deep_clone();
+        Box::new(Matcher {
+            parser: fresh.deep_clone(),
+            fresh,
+            vocabulary: self.vocabulary,
+            ends: self.ends.clone(),
+            consumed: Vec::new(),
+            next: None,
+        })
     }
-    schema
 }
 
 /// The tokens of the model that was asked for last, as llguidance wants them: with a real vocabulary they take longer to
@@ -116,6 +122,18 @@ fn make_factory(model: &dyn LanguageModel) -> Result<ParserFactory, String> {
     let trie = TokTrie::from(&TokRxInfo::new(vocabulary, end), &words).with_eos_tokens(ends);
     let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
     ParserFactory::new(&environment, InferenceCapabilities::default(), &[]).map_err(|error| shorten(&error))
+}
+
+/// What is wrong with a constraint. llguidance reports some of it as a panic that it caught.
+fn plainly(error: &dyn std::fmt::Display) -> String {
+    let text = shorten(error);
+    match text.strip_prefix("panic: ") {
+        Some(why) if why.contains("special token") => {
+            "special tokens cannot be asked for: a constraint is about text, and they have none".into()
+        }
+        Some(why) => format!("it cannot be read: {why}"),
+        None => text,
+    }
 }
 
 fn shorten(error: &dyn std::fmt::Display) -> String {
@@ -223,12 +241,14 @@ impl Constraint for Matcher {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::constraint::STACK;
     use crate::model::tiny::Tiny;
 
     fn made(source: Source) -> Result<Box<dyn Constraint + Send>, Unusable> {
-        compile(&source, &Tiny::new().unwrap())
+        Ok(compile(&source, &Tiny::new().unwrap())?.begin())
     }
 
     /// Every token that is allowed leads on, and no other does: what a mask says is what consuming does.

@@ -9,6 +9,11 @@
 
 #[cfg(feature = "grammar")]
 mod grammar;
+#[cfg(feature = "grammar")]
+mod guidance;
+mod prepare;
+
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use quillmate_sampler::Refusal;
@@ -21,6 +26,8 @@ use sha2::{Digest, Sha256};
 use crate::error::ApiError;
 use crate::limits::{Limits, over};
 use crate::model::{LanguageModel, hex};
+
+pub use prepare::{Constraints, Ready, prepare};
 
 /// What reads constraints here, by name and version. Another release may allow other tokens for the same source, so a run
 /// goes on under its own only.
@@ -41,6 +48,12 @@ pub enum Source {
     Lark(String),
     /// A text that matches a regular expression, from its beginning to its end.
     Regex(String),
+}
+
+/// A constraint that has been read, for any number of runs.
+pub trait Compiled: Send + Sync {
+    /// The constraint for one more run. It shares nothing that changes with the others.
+    fn begin(&self) -> Box<dyn Constraint + Send>;
 }
 
 /// A constraint as it is kept with its run.
@@ -105,12 +118,24 @@ impl Kept {
             return Ok(None);
         }
         let source = body.object("constraint").read(|it| {
+            let kinds: Vec<&str> = ["json_schema", "lark", "regex"].into_iter().filter(|kind| it.has(kind)).collect();
+            if kinds.len() > 1 {
+                return Err(ApiError::bad_request(
+                    "constraint_ambiguous",
+                    format!("a constraint is of one kind, and this one has {}", kinds.join(" and ")),
+                ));
+            }
             Ok::<_, ApiError>(if it.has("lark") {
                 Source::Lark(it.string("lark"))
             } else if it.has("regex") {
                 Source::Regex(it.string("regex"))
             } else {
-                Source::JsonSchema(value(Field::Object(it.object("json_schema")), "constraint.json_schema")?)
+                let schema = it.object("json_schema");
+                #[cfg_attr(not(feature = "grammar"), expect(unused_mut, reason = "nothing is completed without it"))]
+                let mut schema = value(Field::Object(schema), "constraint.json_schema")?;
+                #[cfg(feature = "grammar")]
+                guidance::complete(&mut schema).map_err(Unusable::Invalid)?;
+                Source::JsonSchema(schema)
             })
         })?;
         let kept = Self { engine: ENGINE.into(), source };
@@ -148,17 +173,8 @@ impl Kept {
         hex(&Sha256::digest(self.to_json()))
     }
 
-    /// Reads the constraint and asks it what may follow these tokens; nothing at all is a dead end.
-    pub fn probe(&self, model: &dyn LanguageModel, tokens: &[u32]) -> Result<(), Unusable> {
-        let allowed = self.compile(model)?.allowed(tokens)?;
-        if allowed.iter().next().is_none() {
-            return Err(ConstraintError::DeadEnd { step: tokens.len() as u64 }.into());
-        }
-        Ok(())
-    }
-
-    /// Makes the constraint, for a model's tokens.
-    pub fn compile(&self, model: &dyn LanguageModel) -> Result<Box<dyn Constraint + Send>, Unusable> {
+    /// Compiles the constraint for a model's tokens. It takes time and stack ([`STACK`]); [`Constraints`] does it once.
+    pub fn compile(&self, model: &dyn LanguageModel) -> Result<Arc<dyn Compiled>, Unusable> {
         #[cfg(feature = "grammar")]
         {
             if self.engine != ENGINE {

@@ -451,20 +451,11 @@ impl LlamaContext {
             Ok(all)
         })
     }
-
-    fn last_row(&mut self, tokens: &[u32]) -> Result<Vec<f32>, ModelError> {
-        self.feed_all(tokens, Rows::Last)?.pop().ok_or_else(|| ModelError::Inference("no tokens".into()))
-    }
 }
 
 impl Session for LlamaContext {
-    fn prefill(&mut self, prompt: &[u32]) -> Result<Vec<f32>, ModelError> {
-        self.truncate(0);
-        self.last_row(prompt)
-    }
-
-    fn feed(&mut self, token: u32) -> Result<Vec<f32>, ModelError> {
-        self.last_row(&[token])
+    fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>, ModelError> {
+        self.feed_all(tokens, Rows::Last)?.pop().ok_or_else(|| ModelError::Inference("no tokens".into()))
     }
 
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, ModelError> {

@@ -136,10 +136,18 @@ pub fn use_threads(threads: Option<u16>) -> Result<(), rayon::ThreadPoolBuildErr
 
 /// One context and its caches. Whatever the moves that led to a context, its logits have the same bits.
 pub trait Session: Send {
+    /// Adds tokens and gives the logits after the last of them. A prompt may be read in pieces; where it is cut changes
+    /// no bit. No tokens at all are an error, and an error adds none.
+    fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>, ModelError>;
     /// Forgets what was fed, takes the whole prompt and gives the logits after it.
-    fn prefill(&mut self, prompt: &[u32]) -> Result<Vec<f32>, ModelError>;
+    fn prefill(&mut self, prompt: &[u32]) -> Result<Vec<f32>, ModelError> {
+        self.truncate(0);
+        self.read(prompt)
+    }
     /// Adds one token and gives the logits after it.
-    fn feed(&mut self, token: u32) -> Result<Vec<f32>, ModelError>;
+    fn feed(&mut self, token: u32) -> Result<Vec<f32>, ModelError> {
+        self.read(&[token])
+    }
     /// Adds tokens in one pass and gives the logits after each of them. An error adds none.
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, ModelError>;
     /// Takes back all tokens but the first `len`, the prompt's among them; as rejected drafts are. Does nothing if there
@@ -198,6 +206,11 @@ impl TokenTable {
         };
         let start = if id == 0 { 0 } else { self.ends[id - 1] };
         &self.bytes[start..end]
+    }
+
+    /// The most bytes a token has.
+    pub fn longest(&self) -> usize {
+        (0..self.len()).map(|id| self.get(id as u32).len()).max().unwrap_or(0)
     }
 
     /// The table as it travels: little-endian u32 count, then for each id a u16 length and as many bytes.

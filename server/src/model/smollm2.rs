@@ -64,9 +64,8 @@ impl SmolLm2 {
     fn from_bytes(bytes: &[u8], sha256: String) -> Result<Self, ModelError> {
         let content = read_head(bytes)?;
         let tokenizer = Tokenizer::from_gguf(&content)?;
-        let eos = "tokenizer.ggml.eos_token_id";
-        let eos = content.metadata.get(eos).ok_or_else(|| ModelError::Unsupported(format!("{eos} is missing")))?;
-        let mut end_tokens = vec![eos.to_u32().map_err(|error| ModelError::Unsupported(error.to_string()))?];
+        let eos = tokenizer.eos(&content)?;
+        let mut end_tokens = vec![eos];
         // What the model was pretrained to end a document with; the entry above is what its chat turns end with.
         end_tokens.extend(tokenizer.special("<|endoftext|>"));
         end_tokens.sort_unstable();

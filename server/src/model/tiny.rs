@@ -151,14 +151,8 @@ fn liking(id: u32, token: &[u8], before: &[u8]) -> f32 {
 }
 
 impl Session for Context {
-    fn prefill(&mut self, prompt: &[u32]) -> Result<Vec<f32>, ModelError> {
-        self.states.clear();
-        let row = self.extend(prompt)?.pop();
-        row.ok_or_else(|| ModelError::Inference("an empty prompt".into()))
-    }
-
-    fn feed(&mut self, token: u32) -> Result<Vec<f32>, ModelError> {
-        Ok(self.add(token))
+    fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>, ModelError> {
+        self.extend(tokens)?.pop().ok_or_else(|| ModelError::Inference("no tokens".into()))
     }
 
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, ModelError> {

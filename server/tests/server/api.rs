@@ -356,8 +356,21 @@ fn whatever_is_wrong_is_refused_by_name() {
     assert_eq!((status, &answer["error"]["code"]), (404, &json!("not_found")));
     let (status, answer) = server.get("/api/tokenize");
     assert_eq!((status, &answer["error"]["code"]), (405, &json!("method_not_allowed")));
-    let (status, _) = server.get("/api/runs/%ff");
-    assert_eq!(status, 400);
+    // What is no text is nobody's id, wherever it stands.
+    for path in ["/api/runs/%ff", "/api/runs/%ff/record", "/api/runs/%ff/stream?from=0"] {
+        let (status, answer) = server.get(path);
+        assert_eq!((status, &answer["error"]["code"]), (404, &json!("run_not_found")), "{path}: {answer}");
+    }
+    for path in ["/api/runs/%ff/stop", "/api/runs/%ff/resume"] {
+        let (status, answer) = server.post_text(path, "", "");
+        assert_eq!((status, &answer["error"]["code"]), (404, &json!("run_not_found")), "{path}: {answer}");
+    }
+    let (status, answer) = server.delete("/api/runs/%ff");
+    assert_eq!((status, &answer["error"]["code"]), (404, &json!("run_not_found")), "{answer}");
+    // Valid as JSON goes, and too deep to be looked into.
+    let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+    let (status, answer) = server.post_text("/api/runs", "application/json", &deep);
+    assert_eq!((status, &answer["error"]["code"]), (400, &json!("json_too_deep")), "{answer}");
 }
 
 #[test]
@@ -379,4 +392,46 @@ fn a_text_ends_where_the_model_ends_it() {
     assert_eq!(here.tokens(), written.tokens);
     let claim = json!({"tokens": here.tokens(), "state": here.state()});
     assert_eq!(server.post(&format!("/api/runs/{id}/verify"), &claim).1["verdict"], "match");
+}
+
+#[test]
+fn half_a_character_at_the_end_of_a_finished_run_is_shown_as_such() {
+    let data = tempdir().unwrap();
+    let server = Server::tiny(data.path(), &["--step-delay-ms", "20"]);
+    let forced = |tokens: Value, length: u32| {
+        let mut asked = request("a", 1, length);
+        asked["settings"]["processors"] = json!([{"name": "forced_prefix", "version": 1, "tokens": tokens}]);
+        asked
+    };
+    // An "a" and the first byte of an é.
+    let written = server.write(&forced(json!([98, 279]), 2));
+    assert_eq!((&written.tokens[..], &*written.text), (&[98, 279][..], "a\u{fffd}"));
+    assert_eq!(server.write(&forced(json!([98, 279, 170]), 3)).text, "a\u{e9}");
+    // While more may come it waits.
+    let id = server.begin(&forced(json!([98, 279, 170, 98, 98, 98, 98, 98]), 100));
+    let mut watching = server.watch(&id, 0);
+    (0..2).for_each(|_| drop(watching.frame()));
+    let (_, run) = server.post_text(&format!("/api/runs/{id}/stop"), "", "");
+    let count = run["tokens"].as_array().unwrap().len();
+    assert_eq!(run["text"].as_str().unwrap().contains('\u{fffd}'), false, "{count} tokens: {run}");
+}
+
+#[test]
+fn a_record_that_cannot_be_read_breaks_off_and_is_not_taken_for_whole() {
+    let data = tempdir().unwrap();
+    let server = Server::tiny(data.path(), &[]);
+    let id = server.begin(&request("a lamp", 3, 60));
+    server.written(&id);
+    let store = rusqlite::Connection::open(data.path().join("runs.sqlite")).unwrap();
+    for damage in [
+        "UPDATE steps SET frame = x'00' WHERE step = 33",
+        "UPDATE steps SET frame = (SELECT frame FROM steps WHERE step = 5) WHERE step = 33",
+    ] {
+        store.execute_batch(damage).unwrap();
+        let mut answer = server.raw(&format!("/api/runs/{id}/record"), &[]);
+        assert_eq!(answer.status(), 200);
+        let read = answer.body_mut().read_to_string();
+        assert!(read.is_err(), "{damage}: {read:?}");
+    }
+    assert_eq!(server.get("/api/health").0, 200);
 }

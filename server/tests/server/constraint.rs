@@ -331,7 +331,9 @@ mod with_grammar {
         let repeated: Value = json!("a".repeat(70_000));
         vec![
             (json!({}), 400, "field_missing"),
-            (json!({"lark": "start: \"a\"", "regex": "a"}), 400, "field_unknown"),
+            (json!({"lark": "start: \"a\"", "regex": "a"}), 400, "constraint_ambiguous"),
+            (json!({"json_schema": {}, "regex": "a"}), 400, "constraint_ambiguous"),
+            (json!({"regex": "a", "flags": "i"}), 400, "field_unknown"),
             (json!({"lark": 5}), 400, "field_type"),
             (json!({"json_schema": "string"}), 400, "field_type"),
             (json!([]), 400, "field_type"),
@@ -349,6 +351,11 @@ mod with_grammar {
             (schema(json!({"not": {}})), 400, "constraint_invalid"),
             (schema(json!({"allOf": wide})), 400, "constraint_invalid"),
             (schema(json!({"$ref": "#"})), 400, "constraint_dead_end"),
+            (schema(json!({"x-guidance": {"item_separator": ";"}})), 400, "constraint_invalid"),
+            (schema(json!({"x-guidance": {"key_separator": "="}})), 400, "constraint_invalid"),
+            (schema(json!({"x-guidance": {"whitespace_pattern": "x*"}})), 400, "constraint_invalid"),
+            (schema(json!({"x-guidance": {"lenient": true}})), 400, "constraint_invalid"),
+            (schema(json!({"x-guidance": {"tabs": 4}})), 400, "constraint_invalid"),
         ]
     }
 
@@ -364,6 +371,7 @@ mod with_grammar {
             assert_eq!((found, &refusal["error"]["code"]), (status, &json!(code)), "{shown}: {refusal}");
             let message = refusal["error"]["message"].as_str().unwrap();
             assert!(!message.is_empty() && message.len() < 2000 && !message.contains("backtrace"), "{message}");
+            assert!(!message.contains("panic"), "{shown}: {message}");
         }
         // A key given twice is refused inside a schema too.
         let mut asked = request("The sea", 1, 10).to_string();
@@ -373,6 +381,36 @@ mod with_grammar {
         assert_eq!((status, &refusal["error"]["code"]), (400, &json!("field_repeated")), "{refusal}");
         assert!(refusal["error"]["message"].as_str().unwrap().contains("constraint.json_schema.type"));
         assert_eq!(stored(data.path()), 0);
+    }
+
+    /// What `x-guidance` leaves out is as without it: no white space beyond what is asked for.
+    #[test]
+    fn a_part_of_x_guidance_leaves_white_space_bounded() {
+        let data = tempdir().unwrap();
+        let server = Server::tiny(data.path(), &[]);
+        for guidance in [json!({}), json!({"coerce_one_of": true}), json!({"item_separator": ","})] {
+            let mut schema = schema();
+            schema["x-guidance"] = guidance.clone();
+            let comma = guidance["item_separator"].as_str().unwrap_or(", ");
+            for seed in 0..4 {
+                let mut asked = place(seed);
+                asked["constraint"] = json!({"json_schema": schema});
+                let text = server.write(&asked).text;
+                let value: Value = serde_json::from_str(&text).unwrap();
+                // Names may hold anything; the rest is as serde_json writes it, with the separators.
+                let written = text.replace(&value["name"].to_string(), "N");
+                assert!(
+                    written.starts_with("{\"name\": N") && written.contains(&format!("{comma}\"kind\": ")),
+                    "{text}"
+                );
+                assert_eq!(
+                    written.matches(' ').count(),
+                    4 + if comma == ", " { 3 } else { 0 }
+                        + usize::from(comma == ", " && value["seen"].as_array().unwrap().len() == 2),
+                    "{text}"
+                );
+            }
+        }
     }
 
     #[test]
@@ -429,9 +467,11 @@ mod with_grammar {
         let id = server.begin(&place(4));
         server.watch(&id, 0).frame();
         server.kill();
+        // Another release would have stored its own digest.
         change(
             data.path(),
-            "UPDATE runs SET constrained_by = replace(constrained_by, 'llguidance-1.9.1', 'llguidance-1.8.0')",
+            "UPDATE runs SET constrained_by = replace(constrained_by, 'llguidance-1.9.1', 'llguidance-1.8.0'), \
+             asked_sha256 = NULL",
         );
         let server = Server::tiny(data.path(), &[]);
         let end = server.follow(&id, 0).1;

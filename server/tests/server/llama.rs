@@ -11,7 +11,9 @@ use candle_core::{Device, Tensor};
 use candle_transformers::models::quantized_llama::ModelWeights;
 use quillmate_server::model::kernels::Isa;
 use quillmate_server::model::llama::{Llama, read_head};
-use quillmate_server::model::{ModelError, Session};
+use quillmate_server::model::smollm2::{Progress, SmolLm2};
+use quillmate_server::model::{LanguageModel, ModelError, Session, hex};
+use sha2::{Digest, Sha256};
 
 use crate::support::model_file;
 
@@ -319,11 +321,58 @@ impl Small {
         self
     }
 
+    /// With a vocabulary: a token that ends a text, printable characters, and one pair of them.
+    fn with_tokenizer(self) -> Self {
+        let text = |text: String| Value::String(text);
+        let characters = (b'!'..).take(SMALL_VOCAB - 2).map(|byte| char::from(byte).to_string());
+        let tokens = ["<|endoftext|>".to_owned()].into_iter().chain(characters).chain(["ab".to_owned()]);
+        let types = (0..SMALL_VOCAB).map(|id| Value::I32(if id == 0 { 3 } else { 1 }));
+        self.with("tokenizer.ggml.model", text("gpt2".into()))
+            .with("tokenizer.ggml.pre", text("smollm".into()))
+            .with("tokenizer.ggml.tokens", Value::Array(tokens.map(text).collect()))
+            .with("tokenizer.ggml.token_type", Value::Array(types.collect()))
+            .with("tokenizer.ggml.merges", Value::Array(vec![text("a b".into())]))
+            .with("tokenizer.ggml.eos_token_id", Value::U32(0))
+    }
+
+    /// Loads it as the server does.
+    fn serve(&self) -> Result<SmolLm2, ModelError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let bytes = self.file();
+        std::fs::write(file.path(), &bytes).unwrap();
+        SmolLm2::load(file.path(), &hex(&Sha256::digest(&bytes)), &Progress::default())
+    }
+
     fn without(mut self, name: &str) -> Self {
         self.metadata.remove(name);
         self.tensors.remove(name);
         self
     }
+}
+
+#[test]
+fn special_ids_must_be_tokens() {
+    let model = Small::new().with_tokenizer().serve().unwrap();
+    assert_eq!((model.identity().vocab as usize, model.end_tokens()), (SMALL_VOCAB, &[0][..]));
+    let last = SMALL_VOCAB as u32 - 1;
+    assert_eq!(Small::new().with_tokenizer().with(EOS, Value::U32(last)).serve().unwrap().end_tokens(), [0, last]);
+    const EOS: &str = "tokenizer.ggml.eos_token_id";
+    for (key, value) in [
+        (EOS, Value::U32(SMALL_VOCAB as u32)),
+        (EOS, Value::U32(u32::MAX)),
+        (EOS, Value::U64(1 << 32)),
+        (EOS, Value::I32(-1)),
+        (EOS, Value::String("0".into())),
+        ("tokenizer.ggml.bos_token_id", Value::U32(SMALL_VOCAB as u32)),
+        ("tokenizer.ggml.padding_token_id", Value::I64(-1)),
+        ("tokenizer.ggml.unknown_token_id", Value::U32(100_000)),
+    ] {
+        let error = Small::new().with_tokenizer().with(key, value).serve().err().expect(key);
+        assert_eq!(error.code(), "model_unsupported");
+        assert!(error.to_string().contains(key), "{error}");
+    }
+    let error = Small::new().with_tokenizer().without(EOS).serve().err().unwrap();
+    assert!(error.to_string().contains("eos_token_id is missing"), "{error}");
 }
 
 fn load_small(file: &[u8]) -> Result<Arc<Llama>, ModelError> {

@@ -1,9 +1,13 @@
 //! The server as it is run: a child process, spoken to over HTTP, killed and started again.
 
 mod api;
+mod attacks;
 mod constraint;
+mod disk;
+mod fairness;
 mod limits;
 mod llama;
+mod privacy;
 mod processors;
 mod real_model;
 mod request;

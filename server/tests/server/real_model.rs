@@ -68,6 +68,12 @@ fn a_session_gives_the_same_bits_however_it_came_to_be() {
     let rows = straight(&mut *first);
     // Once more in a used session: nothing of before is left.
     assert_eq!(straight(&mut *first), rows);
+    // Read in pieces, as a server that has others to serve reads a prompt.
+    for size in [1, 2, 5, 7] {
+        let mut pieces = model.open();
+        let read: Vec<Vec<f32>> = prompt.chunks(size).map(|piece| pieces.read(piece).unwrap()).collect();
+        assert_eq!(bits(read.last().unwrap()), rows[0], "pieces of {size}");
+    }
     // In a fork of a prefill, with another fork going elsewhere in between.
     let mut kept = model.open();
     kept.prefill(&prompt).unwrap();

@@ -199,7 +199,7 @@ fn another_arithmetic_does_not_go_on_with_a_run_of_the_same_file() {
     change(
         data.path(),
         "ALTER TABLE runs DROP COLUMN arithmetic; ALTER TABLE runs DROP COLUMN constrained_by; \
-         DROP TABLE releases; DROP TABLE environments; PRAGMA user_version = 1",
+         ALTER TABLE runs DROP COLUMN asked_sha256; DROP TABLE releases; DROP TABLE environments; PRAGMA user_version = 1",
     );
     let server = Server::tiny(data.path(), &[]);
     let run = server.run(&id);
@@ -220,11 +220,21 @@ fn a_run_of_a_release_before_constraints_goes_on() {
     let id = interrupted(data.path());
     change(
         data.path(),
-        "ALTER TABLE runs DROP COLUMN constrained_by; DROP TABLE releases; DROP TABLE environments; PRAGMA user_version = 2",
+        "ALTER TABLE runs DROP COLUMN constrained_by; ALTER TABLE runs DROP COLUMN asked_sha256; DROP TABLE releases; DROP TABLE environments; \
+         PRAGMA user_version = 2",
     );
     let server = Server::tiny(data.path(), &[]);
     assert_eq!(server.written(&id), whole);
     assert_eq!(server.run(&id)["constraint"], json!(null));
+}
+
+#[test]
+fn a_run_of_a_release_that_kept_no_digests_goes_on() {
+    let whole = uninterrupted();
+    let data = tempdir().unwrap();
+    let id = interrupted(data.path());
+    change(data.path(), "ALTER TABLE runs DROP COLUMN asked_sha256; PRAGMA user_version = 4");
+    assert_eq!(Server::tiny(data.path(), &[]).written(&id), whole);
 }
 
 #[test]

@@ -23,7 +23,22 @@ pub type Answer = (u16, Value);
 impl Server {
     /// Starts a server and waits until its model is there.
     pub fn start(data: &Path, model: &str, flags: &[&str]) -> Self {
-        let mut child = command(data, model, flags).stdout(Stdio::piped()).spawn().expect("the server starts");
+        Self::spawn(&mut command(data, model, flags))
+    }
+
+    /// Starts a server under limits of the system, as `ulimit` takes them, with its log in a file.
+    pub fn limited(data: &Path, model: &str, limits: &str, flags: &[&str], log: &Path) -> Self {
+        let command = command(data, model, flags);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")])
+            .arg(command.get_program())
+            .args(command.get_args());
+        Self::spawn(shell.stderr(std::fs::File::create(log).unwrap()))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on ").expect("its address").to_owned();
@@ -39,6 +54,11 @@ impl Server {
 
     pub fn tiny(data: &Path, flags: &[&str]) -> Self {
         Self::start(data, "tiny", flags)
+    }
+
+    /// The server's process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
@@ -146,7 +166,11 @@ pub struct Written {
 
 pub fn command(data: &Path, model: &str, flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quillmate-server"));
-    command.args(["--model", model, "--port", "0", "--log", "error", "--data"]).arg(data).args(flags);
+    command.args(["--model", model, "--port", "0", "--data"]).arg(data).args(flags);
+    if !flags.contains(&"--log") {
+        command.args(["--log", "error"]);
+    }
+    command.env_remove("QUILLMATE_TOKEN");
     command
 }
 

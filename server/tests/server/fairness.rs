@@ -1,0 +1,342 @@
+//! Nobody starves: between two turns of a run every other run has one at the most, counted on the passes themselves.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use quillmate_sampler::{GeneratorState, Run, Settings};
+use quillmate_server::engine::{self, Handle, Options, ROUND_READS, Shared};
+use quillmate_server::model::tiny::Tiny;
+use quillmate_server::model::{Identity, LanguageModel, ModelError, Session, TokenTable};
+use quillmate_server::store::{Admission, Room, Status, Store};
+use tempfile::tempdir;
+use tokio::sync::oneshot;
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(120);
+const ROOM: Room = Room { runs: 10_000, frame_bytes: 1 << 40 };
+
+/// A pass through the model: whose, and over how many tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pass {
+    session: usize,
+    tokens: usize,
+}
+
+/// What is done at every pass, before it.
+type Hook = Box<dyn Fn(usize) + Send + Sync>;
+
+#[derive(Default)]
+struct Log {
+    passes: Mutex<Vec<Pass>>,
+    sessions: Mutex<usize>,
+    moved: Condvar,
+    hook: OnceLock<Hook>,
+}
+
+impl Log {
+    fn open(&self) -> usize {
+        let mut sessions = self.sessions.lock().unwrap();
+        *sessions += 1;
+        *sessions - 1
+    }
+
+    fn pass(&self, session: usize, tokens: usize) {
+        let count = {
+            let mut passes = self.passes.lock().unwrap();
+            passes.push(Pass { session, tokens });
+            passes.len()
+        };
+        self.moved.notify_all();
+        if let Some(hook) = self.hook.get() {
+            hook(count);
+        }
+    }
+
+    /// Waits until there were so many passes; whether there were in time.
+    fn wait(&self, count: usize, patience: Duration) -> bool {
+        let passes = self.passes.lock().unwrap();
+        !self.moved.wait_timeout_while(passes, patience, |passes| passes.len() < count).unwrap().1.timed_out()
+    }
+}
+
+/// The tiny model, with a log of its passes and a gate before its vocabulary.
+struct Watched {
+    tiny: Tiny,
+    identity: Identity,
+    log: Arc<Log>,
+    gate: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Watched {
+    fn new(tokenizer: &str) -> Arc<Self> {
+        let tiny = Tiny::new().unwrap();
+        let identity = Identity { tokenizer_sha256: tokenizer.into(), ..tiny.identity().clone() };
+        Arc::new(Self { tiny, identity, log: Arc::default(), gate: OnceLock::new() })
+    }
+}
+
+impl LanguageModel for Watched {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn context(&self) -> usize {
+        self.tiny.context()
+    }
+
+    fn end_tokens(&self) -> &[u32] {
+        self.tiny.end_tokens()
+    }
+
+    fn tokens(&self) -> &TokenTable {
+        if let Some(gate) = self.gate.get() {
+            gate();
+        }
+        self.tiny.tokens()
+    }
+
+    fn encode(&self, text: &str) -> Result<Vec<u32>, ModelError> {
+        self.tiny.encode(text)
+    }
+
+    fn open(&self) -> Box<dyn Session> {
+        Box::new(Context { inner: self.tiny.open(), session: self.log.open(), log: Arc::clone(&self.log) })
+    }
+}
+
+struct Context {
+    inner: Box<dyn Session>,
+    session: usize,
+    log: Arc<Log>,
+}
+
+impl Session for Context {
+    fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>, ModelError> {
+        self.log.pass(self.session, tokens.len());
+        self.inner.read(tokens)
+    }
+
+    fn extend(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, ModelError> {
+        self.log.pass(self.session, tokens.len());
+        self.inner.extend(tokens)
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.inner.truncate(len);
+    }
+
+    fn fork(&self) -> Box<dyn Session> {
+        Box::new(Self { inner: self.inner.fork(), session: self.log.open(), log: Arc::clone(&self.log) })
+    }
+}
+
+/// An engine over a model that is watched.
+struct Desk {
+    store: Arc<Store>,
+    model: Arc<Watched>,
+    engine: Handle,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Desk {
+    fn new(data: &Path, model: Arc<Watched>) -> Self {
+        let shared = Shared {
+            store: Arc::new(Store::open(data).unwrap()),
+            hub: Arc::default(),
+            model: Arc::default(),
+            constraints: Arc::default(),
+        };
+        let options = Options { room: Room { runs: 8, ..ROOM }, prefills: 0, drafts: 0, delay: Duration::ZERO };
+        let (failed, _failure) = oneshot::channel();
+        let loaded: Arc<dyn LanguageModel> = Arc::clone(&model) as _;
+        let (engine, thread) = engine::spawn(options, shared.clone(), move || Ok(loaded), failed).unwrap();
+        let began = Instant::now();
+        while shared.model.get().is_none() {
+            assert!(began.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Self { store: shared.store, model, engine, thread: Some(thread) }
+    }
+
+    fn begin(&self, prompt: usize, seed: u64, length: u32, constraint: Option<&str>) -> String {
+        let id = begin(&self.store, &self.model.identity, prompt, seed, length, constraint);
+        self.engine.start(&id);
+        id
+    }
+
+    /// Waits until a run is whole.
+    fn finished(&self, id: &str) -> Vec<u32> {
+        let began = Instant::now();
+        loop {
+            let run = self.store.run(id).unwrap().unwrap();
+            if run.status != Status::Running {
+                assert_eq!(run.status, Status::Finished, "{:?}", run.reason);
+                return run.tokens;
+            }
+            assert!(began.elapsed() < PATIENCE, "run {id} starves");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn passes(&self) -> Vec<Pass> {
+        self.model.log.passes.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.engine.quit();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Any prompt of so many tokens.
+fn prompt(tokens: usize) -> Vec<u32> {
+    (0..tokens).map(|at| 98 + (at * at % 26) as u32).collect()
+}
+
+fn begin(
+    store: &Store,
+    model: &Identity,
+    prompt_tokens: usize,
+    seed: u64,
+    length: u32,
+    constraint: Option<&str>,
+) -> String {
+    // Never over before its length: the token that ends a text is never among the best four.
+    let settings = Settings::new(1.0, 4, 1.0).unwrap();
+    let state = GeneratorState {
+        seed,
+        prompt: prompt(prompt_tokens),
+        tokens: Vec::new(),
+        settings,
+        processors: Default::default(),
+    };
+    let kept = constraint.map(|regex| {
+        let text = serde_json::json!({"engine": quillmate_server::constraint::ENGINE, "regex": regex}).to_string();
+        quillmate_server::constraint::Kept::from_json(&text).unwrap()
+    });
+    match store.create(&state, length, model, kept.as_ref(), 1000, ROOM).unwrap() {
+        Admission::Admitted(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The longest gap of a session, in rounds of the others: what passed between two of its passes, most of one session.
+fn longest_gap(passes: &[Pass], session: usize) -> usize {
+    let mut longest = 0;
+    let mut others: HashMap<usize, usize> = HashMap::new();
+    let first = passes.iter().position(|pass| pass.session == session).unwrap();
+    let last = passes.iter().rposition(|pass| pass.session == session).unwrap();
+    for pass in &passes[first..=last] {
+        if pass.session == session {
+            others.clear();
+        } else {
+            let count = others.entry(pass.session).or_default();
+            *count += 1;
+            longest = longest.max(*count);
+        }
+    }
+    longest
+}
+
+#[test]
+fn new_runs_do_not_starve_a_running_one() {
+    let data = tempdir().unwrap();
+    let model = Watched::new("watched for posts");
+    let desk = Desk::new(data.path(), Arc::clone(&model));
+    // Two clients: whenever a pass is made, for 400 passes, there are two more runs of one token.
+    let (store, engine, identity) = (Arc::clone(&desk.store), desk.engine.clone(), model.identity.clone());
+    model
+        .log
+        .hook
+        .set(Box::new(move |count| {
+            if count <= 400 {
+                for client in 0..2 {
+                    engine.start(&begin(&store, &identity, 3, (2 * count + client) as u64, 1, None));
+                }
+            }
+        }))
+        .ok()
+        .unwrap();
+    let id = desk.begin(5, 1, 40, None);
+    assert_eq!(desk.finished(&id).len(), 40);
+    let passes = desk.passes();
+    assert_eq!(longest_gap(&passes, 0), 1, "{passes:?}");
+    // Others moved in between, and no more of them than there are places.
+    let places: Vec<usize> =
+        passes.iter().enumerate().filter(|(_, pass)| pass.session == 0).map(|(at, _)| at).collect();
+    assert_eq!(places.len(), 40);
+    let widest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert_eq!(widest, 8, "as many turns as there are places");
+}
+
+#[test]
+fn long_prompts_are_read_in_pieces_between_the_others() {
+    let data = tempdir().unwrap();
+    let desk = Desk::new(data.path(), Watched::new("watched for prompts"));
+    let beside = desk.begin(5, 1, 200, None);
+    assert!(desk.model.log.wait(5, PATIENCE));
+    let long = [desk.begin(1701, 2, 3, None), desk.begin(1000, 3, 3, None), desk.begin(300, 4, 3, None)];
+    let written: Vec<Vec<u32>> = long.iter().map(|id| desk.finished(id)).collect();
+    desk.finished(&beside);
+    let passes = desk.passes();
+    for session in 0..4 {
+        assert_eq!(longest_gap(&passes, session), 1);
+    }
+    // Between two tokens of the run beside them, that is in a round.
+    let mut read = 0;
+    for pass in &passes {
+        if pass.session == 0 {
+            read = 0;
+        } else if pass.tokens > 1 {
+            read += pass.tokens;
+            assert!(read <= ROUND_READS, "{read} tokens in a round");
+        }
+    }
+    let pieces: Vec<usize> =
+        passes.iter().filter(|pass| pass.session == 1 && pass.tokens > 1).map(|pass| pass.tokens).collect();
+    assert_eq!(pieces.iter().sum::<usize>(), 1701);
+    assert!(pieces.len() >= 1701 / ROUND_READS);
+    // The frames are, bit for bit, those of prompts read in one piece by a model alone.
+    for ((id, tokens), (prompt_tokens, seed)) in long.iter().zip(written).zip([(1701, 2), (1000, 3), (300, 4)]) {
+        let mut session = desk.model.tiny.open();
+        let mut run = Run::new(prompt(prompt_tokens), seed, Settings::new(1.0, 4, 1.0).unwrap());
+        let mut row = session.read(&prompt(prompt_tokens)).unwrap();
+        for (step, token) in tokens.into_iter().enumerate() {
+            let frame = run.frame(step as u64, &row).unwrap().encode();
+            assert_eq!(desk.store.frame(id, step as u64).unwrap().unwrap(), frame);
+            assert_eq!(run.step_with(&row).unwrap(), token);
+            row = session.feed(token).unwrap();
+        }
+    }
+}
+
+#[cfg(feature = "grammar")]
+#[test]
+fn a_constraint_that_takes_long_holds_nobody_else() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let data = tempdir().unwrap();
+    let desk = Desk::new(data.path(), Watched::new("watched for constraints"));
+    let late = Arc::new(AtomicBool::new(false));
+    let beside = desk.begin(5, 1, 60, None);
+    // Reading a constraint asks for the vocabulary; here it is not had before the run beside it has its tokens.
+    let (log, told) = (Arc::clone(&desk.model.log), Arc::clone(&late));
+    let gate = move || {
+        if !log.wait(60, Duration::from_secs(30)) {
+            told.store(true, Ordering::SeqCst);
+        }
+    };
+    desk.model.gate.set(Box::new(gate)).ok().unwrap();
+    let constrained: Vec<String> = (0..2).map(|seed| desk.begin(5, seed, 8, Some("[b-y]{8}"))).collect();
+    assert_eq!(desk.finished(&beside).len(), 60);
+    for id in &constrained {
+        assert!(!desk.finished(id).is_empty());
+    }
+    assert!(!late.load(Ordering::SeqCst), "the run beside it was held while a constraint was read");
+}
