@@ -2,6 +2,7 @@
 import { count, list, object } from "./check";
 import { ApiError, apiError } from "./errors";
 import { type Message, messages } from "./stream";
+import { Access } from "./token";
 import * as wire from "./wire";
 
 /** Silence this long means the connection is gone, although nobody said so: the server sends a sign of life more often. */
@@ -22,12 +23,20 @@ interface Call extends RequestInit {
   within: number | null;
 }
 
-async function call(path: string, { within, ...init }: Call): Promise<Response> {
-  const deadline = within === null ? [] : [AbortSignal.timeout(within)];
-  const signal = AbortSignal.any([...deadline, ...(init.signal ? [init.signal] : [])]);
+const access = new Access<Call>(
+  { getItem: (key) => localStorage.getItem(key), setItem: (key, value) => localStorage.setItem(key, value) },
+  (question) => globalThis.prompt(question),
+  // The time in which somebody looks for a token does not count: each request has the whole of its own.
+  (path, { within, ...init }) => {
+    const deadline = within === null ? [] : [AbortSignal.timeout(within)];
+    return fetch(path, { ...init, signal: AbortSignal.any([...deadline, ...(init.signal ? [init.signal] : [])]) });
+  },
+);
+
+async function call(path: string, init: Call): Promise<Response> {
   let answer: Response;
   try {
-    answer = await fetch(path, { ...init, signal });
+    answer = await access.fetch(path, init);
   } catch (error) {
     throw ended(error, init.signal) ?? new ApiError("unreachable", "The server cannot be reached.");
   }

@@ -34,6 +34,11 @@ export function codeOf(error: unknown): string {
 const ADVICE: Record<string, string> = {
   unreachable: "The server cannot be reached. Your text and all takes are kept here; try again when it is back.",
   connection_lost: "The connection was lost. What has arrived is kept; press Resume to go on from there.",
+  token_missing: "This server asks for a token. Reload the page to give it.",
+  token_wrong: "The server refused the token. Reload the page to give another.",
+  too_many_connections: "The server has too many connections open. Your text is kept; try again soon.",
+  disk_full: "The server's disk is full. Whoever runs it has to make room; your text and takes are kept here.",
+  store_altered: "Somebody altered this run in the server's store, so it does not go on. What this page kept of it is as it was.",
   shutting_down: "The server is being stopped. What has arrived is kept; the run goes on when the server is back.",
   stream_damaged: "Something was damaged on the way. What arrived before is kept; press Resume to fetch the rest again.",
   frame_damaged: "A frame was damaged on the way, and no token was taken from it. Press Resume to fetch it again.",
