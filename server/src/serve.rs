@@ -27,7 +27,7 @@ const BACKLOG: u32 = 1024;
 const SEND_BUFFER: u32 = 256 << 10;
 /// The most bytes of a request's head, and about what is kept of an answer before it goes to the system.
 const HYPER_BUFFER: usize = 64 << 10;
-/// Connections beyond the limit that are being told so; still others are closed at once.
+/// Connections beyond the limit that are being told so at leisure; still others are told and closed at once.
 const REFUSALS: usize = 32;
 /// How long telling them may take.
 const REFUSAL: Duration = Duration::from_secs(1);
@@ -105,8 +105,9 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Connections, m
             if full.now() {
                 tracing::warn!(most, "more connections than there may be; others are refused");
             }
-            if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
-                tokio::spawn(refuse(stream, most, permit));
+            match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(permit) => drop(tokio::spawn(refuse(stream, most, permit))),
+                Err(_) => refuse_at_once(stream, most),
             }
             continue;
         };
@@ -127,8 +128,8 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Connections, m
     graceful.shutdown().await;
 }
 
-/// Answers a connection for which there is no place.
-async fn refuse(mut stream: TcpStream, most: u32, _permit: OwnedSemaphorePermit) {
+/// What a connection is told for which there is no place.
+fn refusal(most: u32) -> String {
     let error = ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "too_many_connections",
@@ -136,22 +137,35 @@ async fn refuse(mut stream: TcpStream, most: u32, _permit: OwnedSemaphorePermit)
     )
     .with("limit", most);
     let body = error.to_json().to_string();
-    let answer = format!(
+    format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: \
          {}\r\nconnection: close\r\n\r\n{body}",
         body.len(),
         ApiError::RETRY_AFTER
-    );
+    )
+}
+
+/// Tells a connection that there is no place for it, and waits until the client closes it: one that is closed before all
+/// that came was read is reset, and the client may not see its answer.
+async fn refuse(mut stream: TcpStream, most: u32, _permit: OwnedSemaphorePermit) {
     let told = async {
-        stream.write_all(answer.as_bytes()).await?;
+        stream.write_all(refusal(most).as_bytes()).await?;
         stream.shutdown().await?;
-        // A connection that is closed before all that came was read is reset, and the client may not see its answer.
         let mut rest = [0; 1024];
         while stream.read(&mut rest).await? > 0 {}
         io::Result::Ok(())
     };
     // Whether or not it was heard.
     let _ = tokio::time::timeout(REFUSAL, told).await;
+}
+
+/// The same without waiting, where too many are being told already. Both calls return at once.
+fn refuse_at_once(stream: TcpStream, most: u32) {
+    use std::io::{Read as _, Write as _};
+
+    let Ok(mut stream) = stream.into_std() else { return };
+    let _ = stream.read(&mut [0; 4096]);
+    let _ = stream.write(refusal(most).as_bytes());
 }
 
 /// How many connections there can be: each may need a file besides its own.

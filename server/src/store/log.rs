@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     /// A log with so many transactions after some that were checkpointed, as a process that was killed leaves it.
-    fn log(transactions: usize, before: usize) -> Vec<u8> {
+    fn log(transactions: u32, before: u32) -> Vec<u8> {
         let folder = tempdir().unwrap();
         let path = folder.path().join("a.sqlite");
         let one = Connection::open(&path).unwrap();
