@@ -190,7 +190,10 @@ fn five_hundred_who_do_not_read_a_record_cost_little_and_hang_nobody() {
         told += usize::from(said.starts_with("HTTP/1.1 429"));
         // Whoever was cut off can tell; whoever was still waited for when it began to read has all of it.
         let whole = said.ends_with("\r\n0\r\n\r\n");
-        assert!(!said.starts_with("HTTP/1.1 200") || whole == said.contains("\r\n]}\r\n"), "a part, taken for the whole");
+        assert!(
+            !said.starts_with("HTTP/1.1 200") || whole == said.contains("\r\n]}\r\n"),
+            "a part, taken for the whole"
+        );
     }
     assert!(told >= 520 - 64 - 64, "{told} were told to come back");
     let used = most_used(&server);
