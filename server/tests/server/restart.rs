@@ -182,7 +182,7 @@ fn a_record_names_all_circumstances_and_no_text_depends_on_them() {
     // A run of a release that did not record them, gone on with: of its first part they are not known.
     let data = tempdir().unwrap();
     let id = interrupted(data.path());
-    change(data.path(), "DROP TABLE environments; PRAGMA user_version = 4");
+    change(data.path(), "DROP TABLE environments; ALTER TABLE runs DROP COLUMN asked_sha256; PRAGMA user_version = 4");
     let server = Server::tiny(data.path(), &["--threads", "3", "--step-delay-ms", "2"]);
     assert_eq!(server.written(&id), whole);
     assert_eq!(environment(&server, &id).threads.as_deref(), Some("not recorded, then 3"));
@@ -233,7 +233,7 @@ fn a_run_of_a_release_that_kept_no_digests_goes_on() {
     let whole = uninterrupted();
     let data = tempdir().unwrap();
     let id = interrupted(data.path());
-    change(data.path(), "ALTER TABLE runs DROP COLUMN asked_sha256; PRAGMA user_version = 4");
+    change(data.path(), "DROP TABLE environments; ALTER TABLE runs DROP COLUMN asked_sha256; PRAGMA user_version = 4");
     assert_eq!(Server::tiny(data.path(), &[]).written(&id), whole);
 }
 
