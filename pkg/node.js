@@ -1,14 +1,13 @@
-// The package in Node: the files of the browser, with the wasm read from disk before the importer's first line runs.
-import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { initSync } from "./sampler.js";
-
-const wasm = initSync({ module: readFileSync(join(dirname(fileURLToPath(import.meta.url)), "sampler_bg.wasm")) });
+// The package in Node, and in Deno and Bun, which take Node's entry: ready before the importer's first line runs.
+import { webcrypto } from "node:crypto";
+import { bytes } from "./embedded.js";
+import { ready } from "./options.js";
+import { initSync as loadSync, randomSeed as seedFromGlobal } from "./sampler.js";
 
 export * from "./sampler.js";
 
-/** Nothing is left to do: it is here so that `await init()` can be written once for Node and browsers. */
-export default async function init() {
-  return wasm;
-}
+const { init, initSync } = ready(loadSync({ module: bytes() }));
+export { init as default, initSync };
+
+// Node 18 has Web Crypto, but not yet as a global, where the wasm looks for it.
+export const randomSeed = globalThis.crypto ? seedFromGlobal : () => String(webcrypto.getRandomValues(new BigUint64Array(1))[0]);

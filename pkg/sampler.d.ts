@@ -1,24 +1,54 @@
-/// <reference lib="esnext.disposable" />
 /* tslint:disable */
 /* eslint-disable */
 /** One row of logits, one number per token id. `-Infinity` bans a token; NaN and `+Infinity` are refused. */
-export type Logits = Float32Array | Float64Array;
+export type Logits = Float32Array | Float64Array | HalfLogits;
+
+/** A `Float16Array`, described by what it has: TypeScript's libraries before 5.8 do not know it. Its values widen exactly. */
+export interface HalfLogits {
+    readonly [Symbol.toStringTag]: "Float16Array";
+    readonly BYTES_PER_ELEMENT: number;
+    readonly length: number;
+    [index: number]: number;
+}
+
+/**
+ * A row of which only the best logits are known, as a list of top log-probabilities gives them (these serve as logits).
+ * Whoever makes one claims that no other token has a logit above the lowest finite one here; nothing can check that. What is
+ * not here is **unknown**, not banned: settings that could look at it are refused with `frame_insufficient`. In general n
+ * logits suffice for a top-k of n - 1, because an unknown token may have the lowest logit here too and come first by a lower
+ * id. So ask for one logit more than top-k. Without top-k, or with processors, all V are needed.
+ */
+export interface SparseRow<L extends Logits = Logits> {
+    /** In any order, each once, below `vocab`. */
+    ids: TokenIds;
+    /** The logit of each id; `-Infinity` is a token known to be banned. */
+    logits: L;
+    /** How many tokens the model knows, V. */
+    vocab: number;
+}
 
 /** A 64-bit seed: a bigint, a decimal string, or a safe non-negative integer. Anything else is refused. */
 export type Seed = bigint | string | number;
 
-/** Token ids: integers from 0 to 2^32 - 1. */
-export type TokenIds = Uint32Array | readonly number[];
+/** Token ids: integers from 0 to 2^32 - 1, as numbers or, as 64-bit tensors have them, bigints. */
+export type TokenIds = Uint32Array | Int32Array | BigInt64Array | BigUint64Array | readonly (number | bigint)[];
 
 /** Sampling settings. A field left out (or `undefined`) takes the value named here; a wrong one is refused, never corrected. */
 export interface Settings {
-    /** Finite and at least 0. 0 is greedy: the best logit, lowest id on ties. Default 1. */
+    /** Finite and at least 0. 0 is greedy: the best logit, lowest id on ties; the other two then have no effect. Default 1. */
     temperature?: number;
     /** An integer from 0 to 2^32 - 1. Only the k best logits stay; 0 is off. Default 0. */
     topK?: number;
     /** From 0 to 1. Only the likeliest tokens stay, until they hold this share; 1 is off. Default 1. */
     topP?: number;
+    /** `topK` as a stored state spells it, so that `state.settings` are settings. Both at once are refused. */
+    top_k?: number;
+    /** `topP` as a stored state spells it. */
+    top_p?: number;
 }
+
+/** Settings of which none is left out, in either spelling. */
+export type AllSettings = { temperature: number } & ({ topK: number } | { top_k: number }) & ({ topP: number } | { top_p: number });
 
 /** Settings where there is a row of logits and no run: nothing a processor could look at. */
 export type RowSettings = Settings & { processors?: never };
@@ -35,7 +65,10 @@ export interface Window {
  * One processor: it changes the logits before temperature, top-k and top-p. The rule of each is an equation in
  * CONTRACT.md, section "Processors". Lists of ids are token ids.
  */
-export type Processor = { version: 1 } & (
+export type Processor = ProcessorV1 | ProcessorV2;
+
+/** Rules that have no later version, and the first version of those that have one, kept for the runs that have it. */
+export type ProcessorV1 = { version: 1 } & (
 | ({ name: "repetition_penalty"; penalty: number; exempt?: number[] } & Window)
 | ({ name: "frequency_penalty"; penalty: number; exempt?: number[] } & Window)
 | ({ name: "presence_penalty"; penalty: number; exempt?: number[] } & Window)
@@ -47,6 +80,7 @@ export type Processor = { version: 1 } & (
 | { name: "deny"; tokens: number[] }
 | { name: "forced_prefix"; tokens: number[] }
 | { name: "min_length"; length: number; end_tokens: number[] }
+| { name: "forced_end"; length: number; end_tokens: number[] }
 | { name: "temperature"; temperature: number }
 | { name: "top_k"; k: number }
 | { name: "top_p"; p: number; min_keep?: number }
@@ -56,6 +90,13 @@ export type Processor = { version: 1 } & (
 | { name: "eta"; cutoff: number; min_keep?: number }
 | { name: "top_n_sigma"; n: number; min_keep?: number }
 | { name: "xtc"; probability: number; threshold: number; exempt?: number[] }
+);
+
+/** The second version of rules whose first one is not as its source has it. Use these. */
+export type ProcessorV2 = { version: 2 } & (
+| ({ name: "dry"; multiplier: number; base: number; allowed_length: number; breakers?: number[][] } & Window)
+| { name: "top_p"; p: number; min_keep?: number }
+| { name: "typical"; p: number; min_keep?: number }
 );
 
 /** The settings of a run, which has a history for processors to look at. */
@@ -79,10 +120,19 @@ export interface GeneratorState {
 }
 
 /** Gives the next row of logits for a context (prompt, then emitted tokens). Synchronous; for logits that arrive later use `stepWith`. */
-export type Model = (tokens: Uint32Array) => Logits;
+export type Model = (tokens: Uint32Array) => Logits | SparseRow;
 
-/** What every refusal throws: a real `Error` with a stable `code`. Codes are part of the contract, messages are not. */
-export interface SamplerError extends Error {
+/**
+ * What every refusal throws, with a stable `code`. Codes are part of the contract, messages are not. Where two copies of this
+ * package are loaded, each has a class of its own; `name` and `code` are the same in both.
+ *
+ * Beside the codes of CONTRACT.md: `not_initialized` (before `init()`), `freed` (after `free()`), `generator_busy` (a model
+ * that steps or frees its own generator), `not_cloneable`, `array_detached` and `logits_buffer_detached` (memory that is
+ * gone), `receiver_type` (a method called on something else), `frame_type`, `frame_constructor`, and for arguments of the
+ * wrong kind `settings_type`, `logits_type`, `tokens_type` and others that end the same.
+ */
+export class SamplerError extends Error {
+    constructor(code: string, message: string);
     name: "SamplerError";
     code: string;
     /** The first offending index, where there is one. */
@@ -91,6 +141,8 @@ export interface SamplerError extends Error {
     value?: unknown;
     /** The row of a batch or chain it speaks of, where there is one. */
     row?: number;
+    /** What a model threw, where `code` is `model_failed`. */
+    cause?: unknown;
 }
 
 /**
@@ -102,16 +154,17 @@ export interface SamplerError extends Error {
  *
  * @param vocab how many logits, from 1
  */
-export function logitsBuffer(vocab: number): Float32Array;
+export function logitsBuffer(vocab: number): Own<Float32Array>;
 
 /**
- * Chooses one token from one row of logits.
+ * Chooses one token from one row of logits. At temperature 0 `topK`, `topP` and `u` are not looked at, whatever they hold.
  *
  * @param settings `{temperature = 1, topK = 0, topP = 1}`
- * @param u the uniform number, 0 <= u < 1
+ * @param u the uniform number, 0 <= u < 1; may be left out at temperature 0
  * @returns the token's id
  */
-export function sampleToken(logits: Logits, settings: RowSettings | undefined, u: number): number;
+export function sampleToken(logits: Logits | SparseRow, settings: RowSettings | undefined, u: number): number;
+export function sampleToken(logits: Logits | SparseRow, settings: RowSettings & { temperature: 0 }): number;
 
 /** The uniform number in [0, 1) at (seed, step, stream): output number `step` of the SplitMix64 stream. */
 export function uniform(seed: Seed, step: number | bigint, stream?: number | bigint): number;
@@ -124,15 +177,15 @@ export function exp(x: number): number;
 
 /** What a token is drawn from: ids ascending, with the probability of each. */
 export interface Distribution {
-    ids: Uint32Array;
-    probabilities: Float64Array;
+    ids: Own<Uint32Array>;
+    probabilities: Own<Float64Array>;
 }
 
 /**
  * What the next token is really drawn from under these settings: after temperature, top-k and top-p. This, and not a
  * raw softmax, is what `speculativeStep` must be given.
  */
-export function distribution(logits: Logits, settings?: RowSettings): Distribution;
+export function distribution(logits: Logits | SparseRow, settings?: RowSettings): Distribution;
 
 /**
  * Chooses a token for each of B rows in one call. Row i is exactly `sampleToken` of row i; a refused row has its error
@@ -140,7 +193,7 @@ export function distribution(logits: Logits, settings?: RowSettings): Distributi
  *
  * @param logits B * vocab numbers, row after row
  * @param settings one for each row, or one object for all
- * @param u B uniform numbers
+ * @param u B uniform numbers; that of a row at temperature 0 is not looked at
  */
 export function sampleBatch(
 logits: Logits,
@@ -153,11 +206,15 @@ u: Float64Array | readonly number[],
 export type BatchModel = (contexts: Uint32Array[]) => readonly Logits[];
 
 /**
- * Advances every generator by one token, asking the model once for all contexts. Each gets the token of stepping alone.
- * A generator whose row is refused stays where it was, with its error in its place (and a `row` number); a model that
- * throws, or gives another number of rows or rows of different lengths, advances nobody.
+ * Advances every generator by one token. Each gets the token of stepping alone. A generator whose row is refused stays where
+ * it was, with its error in its place (and a `row` number).
+ *
+ * With a model it is asked once for all contexts; if it throws, or gives another number of rows or rows of different lengths,
+ * no generator advances. Without one, each generator asks its own, all of them before the first advances, and one that fails
+ * costs only itself: `model_missing` stands in the place of a generator without a model, `model_failed` where a model threw
+ * (what it threw is the error's `cause`).
  */
-export function stepBatch(generators: readonly Generator[], model: BatchModel): (number | SamplerError)[];
+export function stepBatch(generators: readonly Generator[], model?: BatchModel): (number | SamplerError)[];
 
 /**
  * Judges one draft token: accepts it when `uAccept * q[d] < p[d]`, otherwise draws from `max(0, p - q)`.
@@ -204,13 +261,16 @@ export interface MosaicDecision extends Decision {
 
 /** What one stage left. */
 export interface TraceStage {
-    /** "logits", a processor's name, then "greedy", or "top_k", "temperature" and "top_p". */
+    /**
+     * "logits", a processor's name, then "greedy", or "top_k", "temperature" and "top_p". Under the older contract "logits",
+     * then "greedy", or "scaled_logits", "top_k", "softmax" and "top_p".
+     */
     stage: string;
     candidates: number;
     removed: number;
     /** The best five at most; empty where redacted. */
     top: ({ id: number; logit: number } | { id: number; probability: number })[];
-    /** The uniform number of the stage itself (XTC). */
+    /** The uniform number of the stage itself (XTC); left out where redacted. */
     draw?: number;
 }
 
@@ -218,13 +278,23 @@ export interface TraceStage {
 export interface Trace {
     contract: "quillmate-v1";
     step: number;
+    /**
+     * SHA-256 of the whole row as it came from the model: of its numbers as little-endian binary64, -0 written as 0. Left out
+     * where redacted, and in traces made before it was recorded.
+     */
+    logits_sha256?: string;
     stages: TraceStage[];
-    /** null when greedy. */
+    /** null when greedy, and where redacted. */
     draw: number | null;
     /** null where redacted. */
     token: number | null;
     /** null when greedy, and where redacted. */
     probability: number | null;
+}
+
+/** The same under the older contract. */
+export interface MosaicTrace extends Omit<Trace, "contract"> {
+    contract: "mosaic-splitmix64-top-k-top-p-v1";
 }
 
 /**
@@ -235,7 +305,7 @@ export interface Trace {
  */
 export function mosaicDecision(
 logits: Logits,
-strategy: "greedy" | Required<Settings>,
+strategy: "greedy" | AllSettings,
 seed: Seed,
 drawIndex: number | bigint,
 ): MosaicDecision;
@@ -262,6 +332,9 @@ export function loadState(state: unknown): GeneratorState | MosaicState;
 /** Emits the next token of a run of the older contract: the decision, and the state after it. */
 export function mosaicStep(state: MosaicState, logits: Logits): { decision: MosaicDecision; state: MosaicState };
 
+/** Why these logits decide the next token of a run of the older contract. Emits nothing; `redact` as in `Generator.trace`. */
+export function mosaicTrace(state: MosaicState, logits: Logits, options?: { redact?: boolean }): MosaicTrace;
+
 /**
  * The seed for a use of its own, such as `draft-model` or `repair-attempt-1`, as a decimal string: HKDF-SHA256 of root, label
  * and attempt. A root may be public where runs are to be repeated by anybody; it must be secret (and random) where nobody may
@@ -277,7 +350,12 @@ export function randomSeed(): string;
 /** The JSON Schema of `GeneratorState`, as JSON text. */
 export function stateSchema(): string;
 
-/** One run: emits tokens one at a time, and can be stored and resumed at any of them. A call that throws leaves it as it was. */
+/**
+ * One run: emits tokens one at a time, and can be stored and resumed at any of them. A call that throws leaves it as it was.
+ *
+ * All rows of one object have one length: another length than that of the first row that gave a token is refused
+ * (`logits_length_changed`). It cannot be cloned, posted to a worker or spread (`not_cloneable`); send its `state()`.
+ */
 export class Generator {
     /** @param model may be `null` when logits come through `stepWith` or `stepWithFrame` only */
     constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: RunSettings);
@@ -295,7 +373,7 @@ export class Generator {
     /** Asks the model for logits and emits the next token. What the model throws reaches the caller as it is. */
     step(): number;
     /** Emits the next token from logits that have arrived. */
-    stepWith(logits: Logits): number;
+    stepWith(logits: Logits | SparseRow): number;
     /** Emits the next token from a frame, which must be for this step and suffice for the settings. */
     stepWithFrame(frame: Frame): number;
     /**
@@ -305,42 +383,55 @@ export class Generator {
     stepWithDrafts(rows: readonly Logits[], drafts: TokenIds): Chain;
     /** Emits up to `drafts.length + 1` tokens by the p/q rule: distributed as without speculation. */
     stepSpeculative(rows: readonly Logits[], drafts: readonly Draft[]): Chain;
-    /** What these logits decide at this step. Emits nothing. */
-    decision(logits: Logits): Decision;
+    /** What these logits decide at this step. Emits nothing. When greedy, a `SparseRow` is refused: the count looks at all tokens. */
+    decision(logits: Logits | SparseRow): Decision;
     /**
-     * Why these logits decide it, in at most 24 stages of five tokens. Emits nothing, and is never made unasked.
+     * Why these logits decide it, in at most 25 stages of five tokens. Emits nothing, and is never made unasked. A
+     * `SparseRow` is refused unless it has all logits: the stages count and rank all tokens.
      *
-     * @param options `redact`: without ids, logits and probabilities; names, counts and draws stay
+     * @param options `redact`: without ids, logits, probabilities, digest and draws, from which the text or the seed could be
+     *   computed. Names of stages and counts of tokens stay, up to XTC, where the stages end: its counts tell of its draw.
+     *   Whoever has the model and the prompt can still test a guessed text against the counts.
      */
-    trace(logits: Logits, options?: { redact?: boolean }): Trace;
+    trace(logits: Logits | SparseRow, options?: { redact?: boolean }): Trace;
     /** A plain object, safe for `JSON.stringify`. */
     state(): GeneratorState;
+    /** The same: what `JSON.stringify` writes. */
+    toJSON(): GeneratorState;
     /** Tokens emitted so far (a copy). */
-    readonly tokens: Uint32Array;
+    readonly tokens: Own<Uint32Array>;
     /** The prompt (a copy). */
-    readonly prompt: Uint32Array;
+    readonly prompt: Own<Uint32Array>;
     /** The step the next token will have: the number of tokens emitted so far. */
     readonly position: number;
     /** The seed, in decimal. */
     readonly seed: string;
     /** `processors` is absent where there are none. */
-    readonly settings: Required<Settings> & Pick<RunSettings, "processors">;
+    readonly settings: { temperature: number; topK: number; topP: number } & Pick<RunSettings, "processors">;
+    /** Gives the memory back; any other call is refused from then on (`freed`), another `free()` does nothing. Refused while the model is asked. */
     free(): void;
     [Symbol.dispose](): void;
 }
 
-/** One step's logits on the wire: compact, lossless, with a checksum. */
+/** One step's logits on the wire: compact, lossless, with a checksum. It cannot be cloned or posted (`not_cloneable`); send `encode()`. */
 export class Frame {
     private constructor();
     /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k and no processors, or when few tokens are allowed; else dense. */
-    static forSettings(step: number | bigint, logits: Float32Array, settings: RunSettings): Frame;
+    static forSettings(step: number | bigint, logits: Float32Array | HalfLogits, settings: RunSettings): Frame;
     /** A frame that suffices for all settings. */
-    static dense(step: number | bigint, logits: Float32Array): Frame;
+    static dense(step: number | bigint, logits: Float32Array | HalfLogits): Frame;
     /** A frame with the k best logits: enough for every top-k from 1 to k, and for greedy. */
-    static sparse(step: number | bigint, logits: Float32Array, k: number): Frame;
+    static sparse(step: number | bigint, logits: Float32Array | HalfLogits, k: number): Frame;
+    /**
+     * A frame of a row of which only the best logits are known. `maxTopK` says what it suffices for; logits whose place another
+     * token could take are left out. Refused where not even the best token is certain.
+     */
+    static fromSparse(step: number | bigint, row: SparseRow<Float32Array | HalfLogits>): Frame;
     /** Reads a frame; one that is damaged, cut short or has bytes to spare is refused. */
     static decode(bytes: Uint8Array): Frame;
-    encode(): Uint8Array;
+    encode(): Own<Uint8Array>;
+    /** What `JSON.stringify` writes: the bytes of `encode()` in base64, as a `RecordFile` has them. */
+    toJSON(): string;
     readonly step: number;
     readonly vocab: number;
     readonly layout: "dense" | "sparse";
@@ -354,7 +445,8 @@ export class Frame {
      * The row as `stepWithFrame` sees it: for a sparse frame, -Infinity where no logit was sent. Refused where the frame
      * does not suffice. Do not make a new frame of it: a logit that was not sent cannot be told from a banned one there.
      */
-    logits(settings: RunSettings): Float32Array;
+    logits(settings: RunSettings): Own<Float32Array>;
+    /** Gives the memory back; any other call is refused from then on (`freed`), another `free()` does nothing. */
     free(): void;
     [Symbol.dispose](): void;
 }
@@ -399,14 +491,34 @@ export type Why =
 /** Recomputes a claim from a record: the same function the server calls. */
 export function verify(record: RunRecord, claim: Claim): Verdict;
 
-/** A stored run as one JSON file, form 2; form 1 is read too. `null` is what nobody recorded. Its JSON Schema is in the crate. */
+/** The circumstances a run was made in. No replay depends on them. A run that went on in others names all: "4, then 2". */
+export interface Environment {
+    /** What this package's crate was built with: cargo features, then instruction sets, each with a plus. */
+    build_features: string | null;
+    /** Version and cargo features of the server that ran it. */
+    server: string | null;
+    /** What the processor that computed the logits offers. */
+    cpu_features: string | null;
+    /** Which kernels computed them, by name. */
+    kernels: string | null;
+    /** How many threads did, in decimal. */
+    threads: string | null;
+    /** Tokens drafted for a pass at the most, in decimal; "0": speculation was off. */
+    drafts: string | null;
+}
+
+/**
+ * A stored run as one JSON file, form 3. `null` is what nobody recorded. Its JSON Schema is in the crate. `firstDivergence`
+ * reads forms 1 and 2 as well; form 2 is this one without `environment`.
+ */
 export interface RecordFile {
-    record: 2;
-    /** What a replay depends on besides the start. */
+    record: 3;
+    /** What a replay depends on besides the start, and the circumstances. */
     identity: {
         /** The release of this package's crate that chose the tokens, and what it was built for: see `release()`. */
         crate_version: string | null;
         target: string | null;
+        environment: Environment;
         model: {
             /** For people; no comparison looks at it. */
             name: string | null;
@@ -432,14 +544,22 @@ export interface RecordFile {
     stop: { max_tokens: number | null; end_tokens: number[] | null; reason: string | null };
 }
 
-/** Where two records first part, and in what. */
+/** Where two records, or two lists of traces, first part, and in what. */
 export interface Comparison {
-    /** `same` needs evidence for every part of every step; without it `insufficient`, never `same`. */
+    /**
+     * `same` needs evidence for every part of every step; without it `insufficient`, never `same`. Traces hold neither input
+     * ids nor all settings nor the stop: two lists of them are never `same`.
+     */
     outcome: "same" | "diverged" | "insufficient";
     /** The whole of it in words: what differs of what made the records comes first. */
     paragraph: string;
-    /** What differs, or is not said by both, of what made the records. No divergence of the runs by itself. */
-    release: { field: string; first: string | null; second: string | null }[];
+    /**
+     * What differs, or is not said by both, of what made the records. No divergence of the runs by itself. `circumstance`: it
+     * is of the `environment`.
+     */
+    release: { field: string; first: string | null; second: string | null; circumstance: boolean }[];
+    /** What differs and took no part in the runs, such as the seeds where no draw was made. */
+    beside: { field: string; detail: string; values?: [unknown, unknown] }[];
     first: {
         what: "input_ids" | "logits" | "settings" | "candidates" | "draw" | "token" | "stop";
         /** Counted in the first record; null for input ids. */
@@ -447,7 +567,7 @@ export interface Comparison {
         /** Where in it: `index 3`, `rank 2`, `top_k`, `processors[0]`, … */
         at: string;
         detail: string;
-        /** Checksums of the two frames, where logits differ. */
+        /** Checksums of the two frames, or digests of the two rows, where logits differ. */
         digests?: [string, string];
         /** What stands there in the first and in the second record, where values were asked for. */
         values?: [unknown, unknown];
@@ -460,6 +580,9 @@ export interface Comparison {
     steps: number;
 }
 
+/** One trace a step, in the order of the steps: as a list, or as the file that `first-divergence` reads. */
+export type Traces = readonly (Trace | MosaicTrace)[] | { traces: readonly (Trace | MosaicTrace)[] };
+
 /**
  * Compares two records: input ids, then for each step logits, settings and processors, candidates, draw and token, then the stop.
  * Raw values (ids, logits, probabilities, seeds, draws) are left out unless `values` is true.
@@ -469,96 +592,41 @@ first: RecordFile,
 second: RecordFile,
 options?: { values?: boolean },
 ): Comparison;
+/**
+ * Compares two lists of traces, step by step, as far as both hold them. A record cannot be compared with traces
+ * (`record_and_traces`).
+ */
+export function firstDivergence(first: Traces, second: Traces, options?: { values?: boolean }): Comparison;
 
-/** What this build can say of itself in a record. */
-export function release(): { crate_version: string; target: string };
+/** What this build can say of itself in a record: all of `identity` but `model` and `constraint`. */
+export function release(): { crate_version: string; target: string; environment: Environment };
 
+/** A typed array over an `ArrayBuffer`, which `Blob` and `fetch` ask for from TypeScript 5.7 on; before, any typed array. */
+type Own<View extends { slice(): unknown }> = ReturnType<View["slice"]>;
 
-
-export type InitInput = RequestInfo | URL | Response | BufferSource | WebAssembly.Module;
-
-export interface InitOutput {
-    readonly memory: WebAssembly.Memory;
-    readonly __wbg_frame_free: (a: number, b: number) => void;
-    readonly __wbg_generator_free: (a: number, b: number) => void;
-    readonly deriveSeed: (a: any, b: any, c: any) => [number, number, number, number];
-    readonly distribution: (a: any, b: any) => [number, number, number];
-    readonly draw: (a: any, b: any, c: any) => [number, number, number];
-    readonly exp: (a: any) => [number, number, number];
-    readonly firstDivergence: (a: any, b: any, c: any) => [number, number, number];
-    readonly frame_checksum: (a: number) => [number, number];
-    readonly frame_decode: (a: any) => [number, number, number];
-    readonly frame_dense: (a: any, b: any) => [number, number, number];
-    readonly frame_dtype: (a: number) => [number, number];
-    readonly frame_encode: (a: number) => [number, number];
-    readonly frame_forSettings: (a: any, b: any, c: any) => [number, number, number];
-    readonly frame_layout: (a: number) => [number, number];
-    readonly frame_logits: (a: number, b: any) => [number, number, number];
-    readonly frame_maxTopK: (a: number) => any;
-    readonly frame_sparse: (a: any, b: any, c: any) => [number, number, number];
-    readonly frame_step: (a: number) => number;
-    readonly frame_sufficesFor: (a: number, b: any) => [number, number, number];
-    readonly frame_vocab: (a: number) => number;
-    readonly generator__share: (a: number) => number;
-    readonly generator_decision: (a: number, b: any) => [number, number, number];
-    readonly generator_fromState: (a: any, b: any) => [number, number, number];
-    readonly generator_new: (a: any, b: any, c: any, d: any) => [number, number, number];
-    readonly generator_newCandidate: (a: any, b: any, c: any) => [number, number, number];
-    readonly generator_position: (a: number) => number;
-    readonly generator_prompt: (a: number) => any;
-    readonly generator_replay: (a: any, b: any) => [number, number, number];
-    readonly generator_resume: (a: any, b: any) => [number, number, number];
-    readonly generator_seed: (a: number) => [number, number];
-    readonly generator_settings: (a: number) => [number, number, number];
-    readonly generator_state: (a: number) => [number, number, number];
-    readonly generator_step: (a: number) => [number, number, number];
-    readonly generator_stepSpeculative: (a: number, b: any, c: any) => [number, number, number];
-    readonly generator_stepWith: (a: number, b: any) => [number, number, number];
-    readonly generator_stepWithDrafts: (a: number, b: any, c: any) => [number, number, number];
-    readonly generator_stepWithFrame: (a: number, b: number) => [number, number, number];
-    readonly generator_tokens: (a: number) => any;
-    readonly generator_trace: (a: number, b: any, c: any) => [number, number, number];
-    readonly loadState: (a: any) => [number, number, number];
-    readonly logitsBuffer: (a: any) => [number, number, number];
-    readonly mosaicDecision: (a: any, b: any, c: any, d: any) => [number, number, number];
-    readonly mosaicStep: (a: any, b: any) => [number, number, number];
-    readonly randomSeed: () => [number, number, number, number];
-    readonly release: () => [number, number, number];
-    readonly sampleBatch: (a: any, b: any, c: any, d: any) => [number, number, number];
-    readonly sampleToken: (a: any, b: any, c: any) => [number, number, number];
-    readonly speculativeStep: (a: any, b: any, c: any, d: any, e: any) => [number, number, number];
-    readonly stateSchema: () => [number, number];
-    readonly stepBatch: (a: any, b: any) => [number, number, number];
-    readonly uniform: (a: any, b: any, c: any) => [number, number, number];
-    readonly verify: (a: any, b: any) => [number, number, number];
-    readonly __wbindgen_malloc: (a: number, b: number) => number;
-    readonly __wbindgen_realloc: (a: number, b: number, c: number, d: number) => number;
-    readonly __wbindgen_free: (a: number, b: number, c: number) => void;
-    readonly __wbindgen_exn_store: (a: number) => void;
-    readonly __externref_table_alloc: () => number;
-    readonly __wbindgen_externrefs: WebAssembly.Table;
-    readonly __externref_table_dealloc: (a: number) => void;
-    readonly __wbindgen_start: () => void;
+declare global {
+  // In the library of TypeScript 5.2 and later, if the project has it.
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+  }
 }
 
-export type SyncInitInput = BufferSource | WebAssembly.Module;
+/** What the platform's own types call by this name; nothing where the project has none of them (`lib: ["ES2022"]`). */
+type Platform<Name extends string> = typeof globalThis extends { [Key in Name]: { prototype: infer Instance } } ? Instance : never;
+type WasmModule = typeof globalThis extends { WebAssembly: { Module: { prototype: infer Instance } } } ? Instance : never;
+type WasmMemory = typeof globalThis extends { WebAssembly: { Memory: { prototype: infer Instance } } } ? Instance : unknown;
 
-/**
- * Instantiates the given `module`, which can either be bytes or
- * a precompiled `WebAssembly.Module`.
- *
- * @param {{ module: SyncInitInput }} module - Passing `SyncInitInput` directly is deprecated.
- *
- * @returns {InitOutput}
- */
-export function initSync(module: { module: SyncInitInput } | SyncInitInput): InitOutput;
+/** The bytes of `sampler_bg.wasm`, or what it was compiled to. */
+export type SyncInitInput = ArrayBuffer | Uint8Array | WasmModule;
 
-/**
- * If `module_or_path` is {RequestInfo} or {URL}, makes a request and
- * for everything else, calls `WebAssembly.instantiate` directly.
- *
- * @param {{ module_or_path: InitInput | Promise<InitInput> }} module_or_path - Passing `InitInput` directly is deprecated.
- *
- * @returns {Promise<InitOutput>}
- */
-export default function __wbg_init (module_or_path?: { module_or_path: InitInput | Promise<InitInput> } | InitInput | Promise<InitInput>): Promise<InitOutput>;
+/** The same, or where to fetch it. */
+export type InitInput = SyncInitInput | string | Platform<"URL"> | Platform<"Request"> | Platform<"Response">;
+
+/** The loaded wasm. Its other exports are the package's own affair. */
+export interface InitOutput {
+  /** What all objects of this package live in. It grows, and never shrinks. */
+  readonly memory: WasmMemory;
+}
+
+// Without this line every type of this file would be exported.
+export {};

@@ -1,24 +1,101 @@
 /* @ts-self-types="./sampler.d.ts" */
 
+// Set by scripts/pkg/glue.mjs before what wasm-bindgen generates: errors with a code where wasm-bindgen throws bare ones or
+// goes on in silence. All of these come up in JavaScript, before the wasm is reached, so they cannot be refused in Rust.
+
+/** What every refusal throws, here and in the wasm. */
+export class SamplerError extends Error {
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+Object.defineProperty(SamplerError.prototype, "name", { value: "SamplerError", writable: true, configurable: true });
+
+/** Stands for the wasm until it is loaded. */
+const notInitialized = new Proxy(
+  {},
+  {
+    get() {
+      throw new SamplerError("not_initialized", "the wasm is not loaded yet; call init() and await it first");
+    },
+  },
+);
+
+// The pointer of an object is kept in a handle under a symbol, not in a property of its own: what copies properties
+// (JSON.stringify, structuredClone) must not take it along, and it is found through a Proxy of the object too.
+const HANDLE = Symbol("handle");
+const copies = {
+  Frame: "a Frame cannot be cloned, posted or copied, because its memory is the wasm's; send encode() and read it with Frame.decode",
+  Generator:
+    "a Generator cannot be cloned, posted or copied, because its memory is the wasm's; send state() and go on with Generator.fromState",
+};
+
+function adopt(object, ptr, name, registry) {
+  // Sealed: libraries that wrap objects in proxies leave such ones as they are.
+  const handle = Object.seal({ ptr, name });
+  Object.defineProperty(object, HANDLE, { value: handle });
+  // structuredClone and postMessage read every enumerable property, and what one throws reaches their caller.
+  Object.defineProperty(object, "_wasm", {
+    get() {
+      throw new SamplerError("not_cloneable", copies[name]);
+    },
+    enumerable: true,
+  });
+  registry.register(object, ptr, handle);
+}
+
+function handleOf(object, name) {
+  const handle = Object(object)[HANDLE];
+  if (handle === undefined || handle.name !== name) {
+    throw new SamplerError("receiver_type", `this method must be called on a ${name}`);
+  }
+  return handle;
+}
+
+function pointerOf(object, name) {
+  const { ptr } = handleOf(object, name);
+  if (ptr === 0) throw new SamplerError("freed", `this ${name} was freed`);
+  return ptr;
+}
+
+function disown(object, name, registry) {
+  const ptr = pointerOf(object, name);
+  const handle = handleOf(object, name);
+  handle.ptr = 0;
+  registry.unregister(handle);
+  return ptr;
+}
+
 /**
  * One step's logits on the wire.
  */
 export class Frame {
     static __wrap(ptr) {
         const obj = Object.create(Frame.prototype);
-        obj.__wbg_ptr = ptr;
-        FrameFinalization.register(obj, obj.__wbg_ptr, obj);
+        adopt(obj, ptr, "Frame", FrameFinalization);
         return obj;
     }
+    static __unwrap(jsValue) {
+        if (!(jsValue instanceof Frame)) {
+            return 0;
+        }
+        return jsValue.__destroy_into_raw();
+    }
     __destroy_into_raw() {
-        const ptr = this.__wbg_ptr;
-        this.__wbg_ptr = 0;
-        FrameFinalization.unregister(this);
-        return ptr;
+        return disown(this, "Frame", FrameFinalization);
     }
     free() {
-        const ptr = this.__destroy_into_raw();
-        wasm.__wbg_frame_free(ptr, 0);
+        if (handleOf(this, "Frame").ptr === 0) return;
+        wasm.__wbg_frame_free(this.__destroy_into_raw(), 1);
+    }
+    /**
+     * Another handle on the same frame, for `stepWithFrame`. Not part of the interface.
+     * @returns {Frame}
+     */
+    _share() {
+        const ret = wasm.frame__share(pointerOf(this, "Frame"));
+        return Frame.__wrap(ret);
     }
     /**
      * `checksum`.
@@ -28,7 +105,7 @@ export class Frame {
         let deferred1_0;
         let deferred1_1;
         try {
-            const ret = wasm.frame_checksum(this.__wbg_ptr);
+            const ret = wasm.frame_checksum(pointerOf(this, "Frame"));
             deferred1_0 = ret[0];
             deferred1_1 = ret[1];
             return getStringFromWasm0(ret[0], ret[1]);
@@ -69,7 +146,7 @@ export class Frame {
         let deferred1_0;
         let deferred1_1;
         try {
-            const ret = wasm.frame_dtype(this.__wbg_ptr);
+            const ret = wasm.frame_dtype(pointerOf(this, "Frame"));
             deferred1_0 = ret[0];
             deferred1_1 = ret[1];
             return getStringFromWasm0(ret[0], ret[1]);
@@ -82,7 +159,7 @@ export class Frame {
      * @returns {Uint8Array}
      */
     encode() {
-        const ret = wasm.frame_encode(this.__wbg_ptr);
+        const ret = wasm.frame_encode(pointerOf(this, "Frame"));
         var v1 = getArrayU8FromWasm0(ret[0], ret[1]).slice();
         wasm.__wbindgen_free(ret[0], ret[1] * 1, 1);
         return v1;
@@ -102,6 +179,19 @@ export class Frame {
         return Frame.__wrap(ret[0]);
     }
     /**
+     * `Frame.fromSparse(step, row)`.
+     * @param {any} step
+     * @param {any} row
+     * @returns {Frame}
+     */
+    static fromSparse(step, row) {
+        const ret = wasm.frame_fromSparse(step, row);
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return Frame.__wrap(ret[0]);
+    }
+    /**
      * `layout`.
      * @returns {string}
      */
@@ -109,7 +199,7 @@ export class Frame {
         let deferred1_0;
         let deferred1_1;
         try {
-            const ret = wasm.frame_layout(this.__wbg_ptr);
+            const ret = wasm.frame_layout(pointerOf(this, "Frame"));
             deferred1_0 = ret[0];
             deferred1_1 = ret[1];
             return getStringFromWasm0(ret[0], ret[1]);
@@ -123,7 +213,7 @@ export class Frame {
      * @returns {Float32Array}
      */
     logits(settings) {
-        const ret = wasm.frame_logits(this.__wbg_ptr, settings);
+        const ret = wasm.frame_logits(pointerOf(this, "Frame"), settings);
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -134,8 +224,19 @@ export class Frame {
      * @returns {any}
      */
     get maxTopK() {
-        const ret = wasm.frame_maxTopK(this.__wbg_ptr);
+        const ret = wasm.frame_maxTopK(pointerOf(this, "Frame"));
         return ret;
+    }
+    /**
+     * `new Frame()`.
+     */
+    constructor() {
+        const ret = wasm.frame_new();
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        adopt(this, ret[0], "Frame", FrameFinalization);
+        return this;
     }
     /**
      * `Frame.sparse(step, logits, k)`.
@@ -156,7 +257,7 @@ export class Frame {
      * @returns {number}
      */
     get step() {
-        const ret = wasm.frame_step(this.__wbg_ptr);
+        const ret = wasm.frame_step(pointerOf(this, "Frame"));
         return ret;
     }
     /**
@@ -165,18 +266,34 @@ export class Frame {
      * @returns {boolean}
      */
     sufficesFor(settings) {
-        const ret = wasm.frame_sufficesFor(this.__wbg_ptr, settings);
+        const ret = wasm.frame_sufficesFor(pointerOf(this, "Frame"), settings);
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
         return ret[0] !== 0;
     }
     /**
+     * `toJSON()`: what `JSON.stringify` writes, the bytes as a record file holds them.
+     * @returns {string}
+     */
+    toJSON() {
+        let deferred1_0;
+        let deferred1_1;
+        try {
+            const ret = wasm.frame_toJSON(pointerOf(this, "Frame"));
+            deferred1_0 = ret[0];
+            deferred1_1 = ret[1];
+            return getStringFromWasm0(ret[0], ret[1]);
+        } finally {
+            wasm.__wbindgen_free(deferred1_0, deferred1_1, 1);
+        }
+    }
+    /**
      * `vocab`.
      * @returns {number}
      */
     get vocab() {
-        const ret = wasm.frame_vocab(this.__wbg_ptr);
+        const ret = wasm.frame_vocab(pointerOf(this, "Frame"));
         return ret >>> 0;
     }
 }
@@ -188,8 +305,7 @@ if (Symbol.dispose) Frame.prototype[Symbol.dispose] = Frame.prototype.free;
 export class Generator {
     static __wrap(ptr) {
         const obj = Object.create(Generator.prototype);
-        obj.__wbg_ptr = ptr;
-        GeneratorFinalization.register(obj, obj.__wbg_ptr, obj);
+        adopt(obj, ptr, "Generator", GeneratorFinalization);
         return obj;
     }
     static __unwrap(jsValue) {
@@ -199,21 +315,28 @@ export class Generator {
         return jsValue.__destroy_into_raw();
     }
     __destroy_into_raw() {
-        const ptr = this.__wbg_ptr;
-        this.__wbg_ptr = 0;
-        GeneratorFinalization.unregister(this);
-        return ptr;
+        return disown(this, "Generator", GeneratorFinalization);
     }
     free() {
-        const ptr = this.__destroy_into_raw();
-        wasm.__wbg_generator_free(ptr, 0);
+        if (handleOf(this, "Generator").ptr === 0) return;
+        this._idle();
+        wasm.__wbg_generator_free(this.__destroy_into_raw(), 1);
+    }
+    /**
+     * What `free()` calls first: a generator that waits for its model stays. Not part of the interface.
+     */
+    _idle() {
+        const ret = wasm.generator__idle(pointerOf(this, "Generator"));
+        if (ret[1]) {
+            throw takeFromExternrefTable0(ret[0]);
+        }
     }
     /**
      * Another handle on the same run, for `stepBatch`. Not part of the interface.
      * @returns {Generator}
      */
     _share() {
-        const ret = wasm.generator__share(this.__wbg_ptr);
+        const ret = wasm.generator__share(pointerOf(this, "Generator"));
         return Generator.__wrap(ret);
     }
     /**
@@ -222,7 +345,7 @@ export class Generator {
      * @returns {any}
      */
     decision(logits) {
-        const ret = wasm.generator_decision(this.__wbg_ptr, logits);
+        const ret = wasm.generator_decision(pointerOf(this, "Generator"), logits);
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -267,8 +390,7 @@ export class Generator {
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
-        this.__wbg_ptr = ret[0];
-        GeneratorFinalization.register(this, this.__wbg_ptr, this);
+        adopt(this, ret[0], "Generator", GeneratorFinalization);
         return this;
     }
     /**
@@ -276,7 +398,7 @@ export class Generator {
      * @returns {number}
      */
     get position() {
-        const ret = wasm.generator_position(this.__wbg_ptr);
+        const ret = wasm.generator_position(pointerOf(this, "Generator"));
         return ret;
     }
     /**
@@ -284,7 +406,7 @@ export class Generator {
      * @returns {Uint32Array}
      */
     get prompt() {
-        const ret = wasm.generator_prompt(this.__wbg_ptr);
+        const ret = wasm.generator_prompt(pointerOf(this, "Generator"));
         return ret;
     }
     /**
@@ -321,7 +443,7 @@ export class Generator {
         let deferred1_0;
         let deferred1_1;
         try {
-            const ret = wasm.generator_seed(this.__wbg_ptr);
+            const ret = wasm.generator_seed(pointerOf(this, "Generator"));
             deferred1_0 = ret[0];
             deferred1_1 = ret[1];
             return getStringFromWasm0(ret[0], ret[1]);
@@ -334,7 +456,7 @@ export class Generator {
      * @returns {object}
      */
     get settings() {
-        const ret = wasm.generator_settings(this.__wbg_ptr);
+        const ret = wasm.generator_settings(pointerOf(this, "Generator"));
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -345,7 +467,7 @@ export class Generator {
      * @returns {any}
      */
     state() {
-        const ret = wasm.generator_state(this.__wbg_ptr);
+        const ret = wasm.generator_state(pointerOf(this, "Generator"));
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -358,7 +480,7 @@ export class Generator {
      * @returns {object}
      */
     stepSpeculative(rows, drafts) {
-        const ret = wasm.generator_stepSpeculative(this.__wbg_ptr, rows, drafts);
+        const ret = wasm.generator_stepSpeculative(pointerOf(this, "Generator"), rows, drafts);
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -371,7 +493,7 @@ export class Generator {
      * @returns {object}
      */
     stepWithDrafts(rows, drafts) {
-        const ret = wasm.generator_stepWithDrafts(this.__wbg_ptr, rows, drafts);
+        const ret = wasm.generator_stepWithDrafts(pointerOf(this, "Generator"), rows, drafts);
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -379,12 +501,11 @@ export class Generator {
     }
     /**
      * `stepWithFrame(frame)`.
-     * @param {Frame} frame
+     * @param {any} frame
      * @returns {number}
      */
     stepWithFrame(frame) {
-        _assertClass(frame, Frame);
-        const ret = wasm.generator_stepWithFrame(this.__wbg_ptr, frame.__wbg_ptr);
+        const ret = wasm.generator_stepWithFrame(pointerOf(this, "Generator"), frame);
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -396,7 +517,7 @@ export class Generator {
      * @returns {number}
      */
     stepWith(logits) {
-        const ret = wasm.generator_stepWith(this.__wbg_ptr, logits);
+        const ret = wasm.generator_stepWith(pointerOf(this, "Generator"), logits);
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -407,18 +528,29 @@ export class Generator {
      * @returns {number}
      */
     step() {
-        const ret = wasm.generator_step(this.__wbg_ptr);
+        const ret = wasm.generator_step(pointerOf(this, "Generator"));
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
         return ret[0] >>> 0;
     }
     /**
+     * `toJSON()`: what `JSON.stringify` writes.
+     * @returns {any}
+     */
+    toJSON() {
+        const ret = wasm.generator_toJSON(pointerOf(this, "Generator"));
+        if (ret[2]) {
+            throw takeFromExternrefTable0(ret[1]);
+        }
+        return takeFromExternrefTable0(ret[0]);
+    }
+    /**
      * `tokens`.
      * @returns {Uint32Array}
      */
     get tokens() {
-        const ret = wasm.generator_tokens(this.__wbg_ptr);
+        const ret = wasm.generator_tokens(pointerOf(this, "Generator"));
         return ret;
     }
     /**
@@ -428,7 +560,7 @@ export class Generator {
      * @returns {any}
      */
     trace(logits, options) {
-        const ret = wasm.generator_trace(this.__wbg_ptr, logits, options);
+        const ret = wasm.generator_trace(pointerOf(this, "Generator"), logits, options);
         if (ret[2]) {
             throw takeFromExternrefTable0(ret[1]);
         }
@@ -577,6 +709,21 @@ export function mosaicStep(state, logits) {
 }
 
 /**
+ * `mosaicTrace(state, logits, {redact})`.
+ * @param {any} state
+ * @param {any} logits
+ * @param {any} options
+ * @returns {any}
+ */
+export function mosaicTrace(state, logits, options) {
+    const ret = wasm.mosaicTrace(state, logits, options);
+    if (ret[2]) {
+        throw takeFromExternrefTable0(ret[1]);
+    }
+    return takeFromExternrefTable0(ret[0]);
+}
+
+/**
  * `randomSeed()`.
  * @returns {string}
  */
@@ -677,7 +824,7 @@ export function stateSchema() {
 }
 
 /**
- * `stepBatch(generators, model)`.
+ * `stepBatch(generators, model)`; without a model each generator asks its own.
  * @param {any} generators
  * @param {any} model
  * @returns {Array<any>}
@@ -793,6 +940,10 @@ function __wbg_get_imports() {
         __wbg___wbindgen_throw_4c88d8bf264fd984: function(arg0, arg1) {
             throw new Error(getStringFromWasm0(arg0, arg1));
         },
+        __wbg_add_cc54c2735f8bb6eb: function(arg0, arg1) {
+            const ret = arg0.add(arg1);
+            return ret;
+        },
         __wbg_call_40b008ba32f73991: function() { return handleError(function (arg0, arg1) {
             const ret = arg0.call(arg1);
             return ret;
@@ -809,6 +960,10 @@ function __wbg_get_imports() {
             const ret = Reflect.construct(arg0, arg1);
             return ret;
         }, arguments); },
+        __wbg_frame_unwrap: function(arg0) {
+            const ret = Frame.__unwrap(arg0);
+            return ret;
+        },
         __wbg_from_eac91875c8a5ffa4: function(arg0) {
             const ret = Array.from(arg0);
             return ret;
@@ -825,6 +980,10 @@ function __wbg_get_imports() {
             const ret = Object.getPrototypeOf(arg0);
             return ret;
         },
+        __wbg_getPrototypeOf_8fbf04523e13de29: function() { return handleError(function (arg0) {
+            const ret = Reflect.getPrototypeOf(arg0);
+            return ret;
+        }, arguments); },
         __wbg_getRandomValues_8b6f1f663e6f188d: function() { return handleError(function (arg0, arg1) {
             globalThis.crypto.getRandomValues(getArrayU8FromWasm0(arg0, arg1));
         }, arguments); },
@@ -838,6 +997,10 @@ function __wbg_get_imports() {
         }, arguments); },
         __wbg_get_unchecked_e6325ad374eff861: function(arg0, arg1) {
             const ret = arg0[arg1 >>> 0];
+            return ret;
+        },
+        __wbg_has_9b9a7a87a842ea13: function(arg0, arg1) {
+            const ret = arg0.has(arg1);
             return ret;
         },
         __wbg_is_2248ff2b575d60c7: function(arg0, arg1) {
@@ -884,6 +1047,10 @@ function __wbg_get_imports() {
             const ret = new Object();
             return ret;
         },
+        __wbg_new_fd797269d7ef65a5: function() {
+            const ret = new WeakSet();
+            return ret;
+        },
         __wbg_new_from_slice_3512352010266e02: function(arg0, arg1) {
             const ret = new Uint32Array(getArrayU32FromWasm0(arg0, arg1));
             return ret;
@@ -918,6 +1085,10 @@ function __wbg_get_imports() {
         },
         __wbg_of_027eb15371aac932: function(arg0) {
             const ret = Array.of(arg0);
+            return ret;
+        },
+        __wbg_of_e7ea0fcd535c1444: function(arg0, arg1) {
+            const ret = Array.of(arg0, arg1);
             return ret;
         },
         __wbg_ownKeys_c9890d5405932253: function() { return handleError(function (arg0) {
@@ -956,6 +1127,10 @@ function __wbg_get_imports() {
         },
         __wbg_set_name_822e3903f3184979: function(arg0, arg1, arg2) {
             arg0.name = getStringFromWasm0(arg1, arg2);
+        },
+        __wbg_static_accessor_CLASS_25c8fe4057dddd5b: function() {
+            const ret = typeof SamplerError === 'undefined' ? undefined : SamplerError;
+            return isLikeNone(ret) ? 0 : addToExternrefTable0(ret);
         },
         __wbg_static_accessor_GLOBAL_THIS_003ee833af9699fc: function() {
             const ret = typeof globalThis === 'undefined' ? undefined : globalThis;
@@ -1029,12 +1204,6 @@ function addToExternrefTable0(obj) {
     const idx = wasm.__externref_table_alloc();
     wasm.__wbindgen_externrefs.set(idx, obj);
     return idx;
-}
-
-function _assertClass(instance, klass) {
-    if (!(instance instanceof klass)) {
-        throw new Error(`expected instance of ${klass.name}`);
-    }
 }
 
 function getArrayF32FromWasm0(ptr, len) {
@@ -1187,7 +1356,7 @@ if (!('encodeInto' in cachedTextEncoder)) {
 
 let WASM_VECTOR_LEN = 0;
 
-let wasmModule, wasmInstance, wasm;
+let wasmModule, wasmInstance, wasm = notInitialized;
 function __wbg_finalize_init(instance, module) {
     wasmInstance = instance;
     wasm = instance.exports;
@@ -1225,7 +1394,7 @@ async function __wbg_load(module, imports) {
     } else {
         const instance = await WebAssembly.instantiate(module, imports);
 
-        if (instance instanceof WebAssembly.Instance) {
+        if (instance.exports) {
             return { instance, module };
         } else {
             return instance;
@@ -1241,7 +1410,7 @@ async function __wbg_load(module, imports) {
 }
 
 function initSync(module) {
-    if (wasm !== undefined) return wasm;
+    if (wasm !== notInitialized) return wasm;
 
 
     if (module !== undefined) {
@@ -1253,7 +1422,7 @@ function initSync(module) {
     }
 
     const imports = __wbg_get_imports();
-    if (!(module instanceof WebAssembly.Module)) {
+    if (Object.prototype.toString.call(module) !== "[object WebAssembly.Module]") {
         module = new WebAssembly.Module(module);
     }
     const instance = new WebAssembly.Instance(module, imports);
@@ -1262,7 +1431,7 @@ function initSync(module) {
 
 let __wbg_init_promise;
 async function __wbg_init(module_or_path) {
-    if (wasm !== undefined) return wasm;
+    if (wasm !== notInitialized) return wasm;
     if (__wbg_init_promise === undefined) {
         __wbg_init_promise = __wbg_init_once(module_or_path);
         __wbg_init_promise.catch(() => { __wbg_init_promise = undefined; });
@@ -1280,9 +1449,7 @@ async function __wbg_init_once(module_or_path) {
         }
     }
 
-    if (module_or_path === undefined) {
-        module_or_path = new URL('sampler_bg.wasm', import.meta.url);
-    }
+
     const imports = __wbg_get_imports();
 
     if (typeof module_or_path === 'string' || (typeof Request === 'function' && module_or_path instanceof Request) || (typeof URL === 'function' && module_or_path instanceof URL)) {
