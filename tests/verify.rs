@@ -148,7 +148,9 @@ fn other_processors_in_the_state_are_other_settings() {
     }
     let claim = Claim { tokens: run.tokens().to_vec(), state: run.state().clone(), frame_checksums: None };
     assert_eq!(verify(&record, &claim), Verdict::Match { steps: 4 });
-    for processors in [of(&[]), of(&[min_p(2e-12)]), of(&[other.clone()]), of(&[min_p(1e-12), other.clone()])] {
+    for processors in
+        [of(&[]), of(&[min_p(2e-12)]), of(std::slice::from_ref(&other)), of(&[min_p(1e-12), other.clone()])]
+    {
         let mut claim = claim.clone();
         claim.state.processors = processors.clone();
         let why = Why::Settings {

@@ -284,7 +284,7 @@ impl MosaicState {
                 decision
             }
             SelectionStrategy::Sample(config) => {
-                let kept = candidates_in_stages(&row, config, &mut |stage, ids, numbers| match stage {
+                let kept = candidates_in_stages(&row, config, |stage, ids, numbers| match stage {
                     MosaicStage::Scaled => left("scaled_logits", ids, numbers, true),
                     MosaicStage::TopK => left("top_k", ids, numbers, true),
                     MosaicStage::Softmax => left("softmax", ids, numbers, false),

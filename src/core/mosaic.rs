@@ -205,14 +205,14 @@ pub(crate) enum Stage {
 /// # Errors
 /// Every refusal of the row, and `top_k_above_vocabulary`.
 pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Candidates, MosaicError> {
-    candidates_in_stages(logits, config, &mut |_, _, _| ())
+    candidates_in_stages(logits, config, |_, _, _| ())
 }
 
 /// [`candidates`]; `seen` gets what each stage leaves: ids, and the scaled logit or the probability of each.
 pub(crate) fn candidates_in_stages<L: Logit>(
     logits: &[L],
     config: &SamplingConfig,
-    seen: &mut dyn FnMut(Stage, &[u32], &[f64]),
+    mut seen: impl FnMut(Stage, &[u32], &[f64]),
 ) -> Result<Candidates, MosaicError> {
     let vocabulary = check(logits)?;
     if config.top_k > vocabulary {

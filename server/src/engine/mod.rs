@@ -12,7 +12,7 @@
 //!
 //! A pass takes the run's last token and some drafts behind it ([`lookup`]), and gives the logits after each. The run
 //! emits its own token at every place, as long as the drafts were those tokens (drafter-invariant speculation, as
-//! [`Run::step_with_drafts`] does it): more than one token a pass, and never another text.
+//! [`Run::step_with_drafts`](quillmate_sampler::Run::step_with_drafts) does it): more than one token a pass, and never another text.
 //!
 //! A run under a constraint samples from rows with its bans in them, and those rows are what its frames hold. Which bans
 //! a row needs depends on the tokens before it, so the rows of a pass are looked at one after the other.
