@@ -1,6 +1,6 @@
 //! How long a processor takes for one token in cases made to be hard: `cargo run --release --example processor_work`.
 //!
-//! All of them are linear in the history and the parameters; `tests/processors.rs` holds that without a clock.
+//! All of them are linear in the history and the parameters; `tests/sampler/processors.rs` holds that without a clock.
 
 use std::time::Instant;
 

@@ -1,5 +1,4 @@
 //! Logits on the wire: lossless, sufficient for what they say, and never a token from damaged bytes.
-#![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
 use quillmate_sampler::{
@@ -7,7 +6,7 @@ use quillmate_sampler::{
 };
 
 fn real_rows() -> Vec<Vec<f32>> {
-    let bytes = include_bytes!("vectors/golden_run.f32");
+    let bytes = include_bytes!("../vectors/golden_run.f32");
     let logits: Vec<f32> = bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect();
     logits.chunks(512).map(<[f32]>::to_vec).collect()
 }

@@ -1,11 +1,10 @@
 //! `tests/vectors/refusals.json`: what is refused, with which code, and that it costs nothing.
-#![cfg(not(target_arch = "wasm32"))]
 
 use quillmate_sampler::{GeneratorState, Refusal, Run, STATE_SCHEMA, Settings, TopK, sample_token};
 use serde_json::Value;
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("vectors/refusals.json")).unwrap()
+    serde_json::from_str(include_str!("../vectors/refusals.json")).unwrap()
 }
 
 fn float(value: &Value) -> f64 {

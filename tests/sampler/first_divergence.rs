@@ -1,5 +1,4 @@
 //! The command line tool, on files.
-#![cfg(not(target_arch = "wasm32"))]
 
 use std::path::Path;
 use std::process::Command;

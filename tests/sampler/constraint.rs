@@ -1,5 +1,4 @@
 //! Constraints: what is written fits, what fits is not therefore true, and nothing but the tokens is needed to go on.
-#![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
 use quillmate_sampler::constraint::{Allowed, Constraint, ConstraintError, FiniteLanguage, OK, constrain};

@@ -1,9 +1,6 @@
 //! ln against CORE-MATH (Zimmermann et al., <https://core-math.gitlabpages.inria.fr>), which is correctly rounded.
-#![cfg(not(target_arch = "wasm32"))]
 
-#[path = "shared/oracle.rs"]
-mod oracle;
-
+use crate::oracle;
 use quillmate_sampler::{exp, ln};
 
 fn compare(seed: u64, count: u64, argument: impl Fn(u64) -> f64) {

@@ -1,5 +1,4 @@
 //! Records, and where two of them first part.
-#![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
 use quillmate_sampler::divergence::{Missing, Outcome, Side, What};

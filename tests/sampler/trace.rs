@@ -1,5 +1,4 @@
 //! Decisions and traces: what they tell, and that asking changes nothing.
-#![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
 use quillmate_sampler::divergence::{Missing, Outcome, Side, What};

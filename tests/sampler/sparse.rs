@@ -1,5 +1,4 @@
 //! Rows of which only the best logits are known: the token of the whole row whatever is unknown, or a refusal.
-#![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
 use quillmate_sampler::{

@@ -1,5 +1,4 @@
 //! The older contract: its published run, and each of its rules by name.
-#![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
 use quillmate_sampler::divergence::What;

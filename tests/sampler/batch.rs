@@ -1,5 +1,4 @@
 //! Batches: a request's token depends on nothing but itself.
-#![cfg(not(target_arch = "wasm32"))]
 
 use std::convert::Infallible;
 

@@ -1,5 +1,4 @@
 //! Generators: what a failing model costs (nothing), and that a run may be cut anywhere.
-#![cfg(not(target_arch = "wasm32"))]
 
 use std::convert::Infallible;
 

@@ -1,10 +1,6 @@
 //! The crate against the plain reference: kept ids, probability bits and tokens, on rows built to tie.
-#![cfg(not(target_arch = "wasm32"))]
 
-mod reference;
-#[path = "shared/share.rs"]
-mod share;
-
+use crate::{reference, share};
 use proptest::prelude::*;
 use quillmate_sampler::{Settings, distribution, sample_token, uniform};
 

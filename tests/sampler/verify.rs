@@ -1,5 +1,4 @@
 //! verify: a true claim matches, and each way of being wrong is found at its first step and named.
-#![cfg(not(target_arch = "wasm32"))]
 
 use quillmate_sampler::{
     Claim, Filter, Frame, Processor, Processors, Record, Run, RunSettings, Settings, Verdict, Why, verify,
@@ -8,7 +7,7 @@ use quillmate_sampler::{
 const STEPS: u64 = 12;
 
 fn rows() -> Vec<Vec<f32>> {
-    let bytes = include_bytes!("vectors/golden_run.f32");
+    let bytes = include_bytes!("../vectors/golden_run.f32");
     let logits: Vec<f32> = bytes.as_chunks().0.iter().map(|logit| f32::from_le_bytes(*logit)).collect();
     logits.chunks(512).map(<[f32]>::to_vec).collect()
 }

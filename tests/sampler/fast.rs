@@ -1,15 +1,9 @@
 //! The fast path gives the contract's token, whatever it decides by and on whatever processor.
-#![cfg(not(target_arch = "wasm32"))]
 
-#[path = "shared/differential.rs"]
-mod differential;
-#[path = "shared/share.rs"]
-mod share;
-
-use differential::{Answers, Counts, KINDS, draws, real_rows, row};
+use crate::rows::{Answers, Counts, KINDS, draws, real_rows, row};
+use crate::share::one_in;
 use quillmate_sampler::core::fast::{Decided, Path, sample_by};
 use quillmate_sampler::{Logit, Settings, distribution, uniform};
-use share::one_in;
 
 fn settings() -> Vec<Settings> {
     let all = [

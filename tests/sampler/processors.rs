@@ -1,16 +1,12 @@
 //! Processors: their vectors, what public samplers' own tests expect, and the properties a run may count on.
-#![cfg(not(target_arch = "wasm32"))]
 
-#[path = "shared/share.rs"]
-mod share;
-
+use crate::share::one_in;
 use proptest::prelude::*;
 use quillmate_sampler::{
     Dry, Filter, Frame, GeneratorState, Penalty, Position, Processor, Processors, Refusal, Run, Settings, Window, Xtc,
     distribution, draw, exp, ln, sample_token, uniform,
 };
 use serde_json::Value;
-use share::one_in;
 
 fn apply(list: Vec<Processor>, row: &mut [f64], history: &[u32], seed: u64) {
     let position = Position { prompt: history, tokens: &[], seed };
@@ -184,7 +180,7 @@ fn cases_of_public_samplers() {
         "min_p",
     ];
     const MORE: [&str; 5] = ["typical_p", "epsilon_cutoff", "eta_cutoff", "top_n_sigma", "xtc"];
-    let file: Value = serde_json::from_str(include_str!("vectors/peer_cases.json")).unwrap();
+    let file: Value = serde_json::from_str(include_str!("../vectors/peer_cases.json")).unwrap();
     let cases = file["cases"].as_array().unwrap();
     assert_eq!(cases.len() as u64, file["count"].as_u64().unwrap());
     let (mut reproduced, mut other) = (0, 0);

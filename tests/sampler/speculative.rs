@@ -1,6 +1,5 @@
 //! Speculation: the output follows the target, shown by exact integration and by χ², with wrong rules as controls; and
 //! drafter-invariant runs are the runs without speculation.
-#![cfg(not(target_arch = "wasm32"))]
 
 use proptest::prelude::*;
 use quillmate_sampler::{
