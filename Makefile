@@ -1,5 +1,5 @@
 # From a bare machine (Debian, root; rustup, Node 20, Python 3.11 with pip), each of these installs what it lacks and says so.
-.PHONY: run test pkg consumers bench evaluate
+.PHONY: run test pkg consumers mutants bench evaluate
 
 # The page, served, with the real model behind it. PORT and DATA are honoured.
 run:
@@ -16,6 +16,10 @@ pkg:
 # The npm package in every tool its users have, into docs/consumers.md; `make test` runs those that cost seconds.
 consumers:
 	@scripts/consumers
+
+# Small faults put into the source one at a time: which of them no test notices. SHARE=3/40 tries one fortieth of them.
+mutants:
+	@scripts/mutants
 
 # Times, into benches/results.json and the README's tables: the fast path against the contract (ten million draws), every path,
 # other samplers, Chromium, a story's token from end to end. `scripts/bench PART` runs a part.
