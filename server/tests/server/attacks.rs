@@ -147,8 +147,9 @@ fn connections_that_cannot_be_accepted_are_logged_and_tried_again() {
 fn watchers_that_do_not_read_are_let_go_and_can_come_back() {
     let data = tempdir().unwrap();
     let log = data.path().join("log");
-    let server =
-        Server::limited(data.path(), "tiny", MEMORY, &[&SOON[..], &["--max-run-tokens", "2500"]].concat(), &log);
+    // Long enough for all 64 to be watching at once, also on a busy machine.
+    let flags = ["--max-run-tokens", "2500", "--write-timeout-ms", "8000"];
+    let server = Server::limited(data.path(), "tiny", MEMORY, &flags, &log);
     let (id, frames) = long_run(&server);
     let stream = format!("/api/runs/{id}/stream?from=0");
     let watchers: Vec<TcpStream> = (0..64).map(|_| connect(&server, &get(&server, &stream))).collect();
