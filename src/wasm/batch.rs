@@ -7,7 +7,7 @@ use wasm_bindgen::convert::TryFromJsValue;
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_index, with_row};
-use super::foreign::{each, is_array, length};
+use super::foreign::{each, is_array, length, outside};
 use super::generator::Generator;
 use super::read::{self, of_either_type};
 use crate::contract::batch::step_batch as step_runs;
@@ -18,6 +18,7 @@ use crate::core::settings::Settings;
 /// `sampleBatch(logits, vocab, settings, u)`.
 #[wasm_bindgen(js_name = sampleBatch, skip_typescript)]
 pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &JsValue) -> Result<Array, JsValue> {
+    let u = &outside(u)?;
     let row = read::logits(logits)?;
     let vocabulary = read::vocab(vocab)? as usize;
     let count = read::uniforms_length(u)?;
@@ -88,10 +89,11 @@ pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValu
 /// Asks every generator's own model, then advances those whose model has answered. While one is asked, none of the batch can
 /// be stepped.
 fn step_each(generators: &[Generator]) -> Array {
+    let contexts: Vec<_> = generators.iter().map(Generator::context).collect();
     let waiting: Vec<_> = generators.iter().map(Generator::wait_for_model).collect();
-    let rows: Vec<_> = (generators.iter().zip(&waiting))
-        .map(|(generator, waiting)| match waiting {
-            Ok(_) => generator.ask(),
+    let rows: Vec<_> = (generators.iter().zip(&contexts).zip(&waiting))
+        .map(|((generator, context), waiting)| match waiting {
+            Ok(_) => generator.ask(context),
             Err(busy) => Err(busy.clone()),
         })
         .collect();
@@ -118,11 +120,11 @@ pub(super) fn second_handle(object: &JsValue) -> Result<Option<JsValue>, JsValue
 
 /// Asks the model for a row for each generator. While it is asked, no generator of the batch can be stepped.
 fn ask(generators: &[Generator], model: &Function) -> Result<Vec<Vec<f64>>, JsValue> {
+    let contexts: Array = generators.iter().map(Generator::context).collect();
     let mut waiting = Vec::new();
     for (at, generator) in generators.iter().enumerate() {
         waiting.push(generator.wait_for_model().map_err(|error| with_index(error, at as u64))?);
     }
-    let contexts: Array = generators.iter().map(Generator::context).collect();
     let rows = model.call1(&JsValue::UNDEFINED, &contexts);
     drop(waiting);
     read::rows(&rows?)

@@ -3,8 +3,14 @@
 //! A getter, a proxy or an overridden property may throw or lie. What throws must come back as a `Result`: an exception
 //! that passes through Rust frames drops nothing on its way. What lies must not be believed: kinds and lengths are asked
 //! of the language's own getters, which look at the object itself and know arrays of other realms too.
+//!
+//! An array over the wasm's own memory loses it when that memory grows, and to copy an array in may grow it. Such an array
+//! is copied on JavaScript's side first ([`outside`]).
 
-use js_sys::{Array, Float32Array, Float64Array, Function, Object, Reflect, Symbol, Uint8Array, Uint32Array};
+use js_sys::{
+    Array, ArrayBuffer, Float32Array, Float64Array, Function, Object, Reflect, Symbol, Uint8Array, Uint32Array,
+    WebAssembly,
+};
 use wasm_bindgen::prelude::*;
 
 use super::error::sampler_error;
@@ -19,6 +25,8 @@ struct Intrinsics {
     /// `%TypedArray%.prototype.values`, which throws for an array whose buffer is detached or too short, and else does
     /// nothing.
     values: Function,
+    /// `get %TypedArray%.prototype.buffer`.
+    buffer: Function,
     is_array: Function,
 }
 
@@ -28,10 +36,14 @@ thread_local! {
 
 fn intrinsics() -> Result<Intrinsics, JsValue> {
     let typed_array = Object::get_prototype_of(&Object::get_prototype_of(&Uint8Array::new_with_length(0)));
-    let tag = Reflect::get_own_property_descriptor(typed_array.unchecked_ref::<Object>(), &Symbol::to_string_tag())?;
+    let getter = |name: &JsValue| {
+        let property = Reflect::get_own_property_descriptor(typed_array.unchecked_ref::<Object>(), name)?;
+        Reflect::get(&property, &"get".into())?.dyn_into::<Function>()
+    };
     let array = Reflect::get(&js_sys::global(), &"Array".into())?;
     Ok(Intrinsics {
-        kind: Reflect::get(&tag, &"get".into())?.dyn_into()?,
+        kind: getter(&Symbol::to_string_tag())?,
+        buffer: getter(&"buffer".into())?,
         values: Reflect::get(&typed_array, &"values".into())?.dyn_into()?,
         is_array: Reflect::get(&array, &"isArray".into())?.dyn_into()?,
     })
@@ -58,6 +70,26 @@ pub fn attached(array: &JsValue) -> Result<(), JsValue> {
     let kind = kind(array).unwrap_or_default();
     let message = format!("the memory of this {kind} is gone (it was transferred, or wasm's memory has grown)");
     Err(sampler_error("array_detached", &message))
+}
+
+/// A typed array over the wasm's own memory, copied out of it; any other value as it is. For all values of a call before
+/// the first of them is copied in, which may grow the memory.
+///
+/// # Errors
+/// What the engine throws where it has no memory for the copy.
+pub fn outside(value: &JsValue) -> Result<JsValue, JsValue> {
+    if !ArrayBuffer::is_view(value) {
+        return Ok(value.clone());
+    }
+    // (The getter throws for a DataView.)
+    let buffer = INTRINSICS.with(|of| of.as_ref()?.buffer.call0(value).ok());
+    let own = wasm_bindgen::memory().unchecked_into::<WebAssembly::Memory>().buffer();
+    if buffer.is_none_or(|buffer| buffer != own) {
+        return Ok(value.clone());
+    }
+    let kind = kind(value).unwrap_or_default();
+    let constructor = Reflect::get(&js_sys::global(), &kind.into())?;
+    Reflect::construct(constructor.unchecked_ref::<Function>(), &Array::of1(value))
 }
 
 /// Whether a value is an object as `{}` makes them: no array and of no class. A promise, a map or a date has nothing to
@@ -94,6 +126,7 @@ pub fn each<T>(array: &JsValue, mut one: impl FnMut(u32, JsValue) -> Result<T, J
     if kind(array).is_some() {
         attached(array)?;
     }
+    let array = &outside(array)?;
     let mut list = Vec::new();
     // The length of an array whose first element is refused does not matter.
     let length = Reflect::get(array, &"length".into())?.as_f64().unwrap_or(0.0);
@@ -145,7 +178,8 @@ macro_rules! copies {
         pub fn $name(value: &JsValue) -> Result<Vec<$number>, JsValue> {
             // Asked first: what is done with such an array throws errors of its own.
             attached(value)?;
-            let array: $array = plain(value, &$array::new_with_length(0))?.unchecked_into();
+            let array: $array = plain(&outside(value)?, &$array::new_with_length(0))?.unchecked_into();
+            // This may grow the memory, which the array does not show.
             room(array.length(), size_of::<$number>())?;
             Ok(array.to_vec())
         }

@@ -12,7 +12,7 @@ use js_sys::{Array, Function, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_cause, with_row};
-use super::foreign::{each, is_array};
+use super::foreign::{each, is_array, outside};
 use super::frame::Frame;
 use super::read::{self, Given, Row, of_either_type};
 use super::verify::to_plain;
@@ -79,8 +79,8 @@ impl Generator {
 
     /// The row its own model gives, for a call on several generators, which has marked it as waiting. What the model throws
     /// comes as the cause of an error: a thrown number would look like a token there.
-    pub(super) fn ask(&self) -> Result<Given, JsValue> {
-        let answer = self.model()?.call1(&JsValue::UNDEFINED, &self.context());
+    pub(super) fn ask(&self, context: &Uint32Array) -> Result<Given, JsValue> {
+        let answer = self.model()?.call1(&JsValue::UNDEFINED, context);
         let answer = answer.map_err(|thrown| {
             let error = sampler_error("model_failed", "the model of this generator failed; see the cause");
             with_cause(error, &thrown)
@@ -114,7 +114,8 @@ impl Generator {
         Ok(Waiting(Rc::clone(&self.0)))
     }
 
-    /// What a model is asked about.
+    /// What a model is asked about. Made before anything waits: where the engine has no memory for it, it throws through
+    /// what would end the waiting.
     pub(super) fn context(&self) -> Uint32Array {
         Uint32Array::from(self.0.run.borrow().context().as_slice())
     }
@@ -147,8 +148,10 @@ fn drafts(value: &JsValue) -> Result<Vec<Draft>, JsValue> {
         read::plain("drafts_type", &path, "an object {token, ids, probabilities}", &draft)?;
         let [token, ids, probabilities] = ["token", "ids", "probabilities"].map(|name| format!("{path}.{name}"));
         let token = read::token(&token, &Reflect::get(&draft, &"token".into())?)?;
-        let ids = read::tokens(&ids, &Reflect::get(&draft, &"ids".into())?)?;
-        let probabilities = read::probabilities(&probabilities, &Reflect::get(&draft, &"probabilities".into())?)?;
+        let given_ids = outside(&Reflect::get(&draft, &"ids".into())?)?;
+        let given_probabilities = outside(&Reflect::get(&draft, &"probabilities".into())?)?;
+        let ids = read::tokens(&ids, &given_ids)?;
+        let probabilities = read::probabilities(&probabilities, &given_probabilities)?;
         let distribution =
             Distribution::new(ids, probabilities).map_err(|error| with_row(refuse(error), u64::from(at)))?;
         Ok(Draft { token, distribution })
@@ -200,8 +203,9 @@ impl Generator {
     pub fn step(&self) -> Result<u32, JsValue> {
         self.idle()?;
         let model = self.model()?;
+        let context = self.context();
         let waiting = self.wait_for_model()?;
-        let answer = model.call1(&JsValue::UNDEFINED, &self.context());
+        let answer = model.call1(&JsValue::UNDEFINED, &context);
         drop(waiting);
         self.emit(read::given(&answer?)?)
     }

@@ -55,6 +55,8 @@ pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
         MEMORIES.with(|memories| memories.add(memory.unchecked_ref()));
         let at = lent.row.as_ptr() as usize as u32;
         let view = Float32Array::new_with_byte_offset_and_length(&memory, at, length as u32);
+        // A length of its own, which may throw, would be asked while the buffer is borrowed.
+        Object::prevent_extensions(&view);
         lent.view = Some((view.clone(), length));
         Ok(view)
     })

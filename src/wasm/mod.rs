@@ -74,6 +74,7 @@ pub fn speculative_step(
     u_accept: &JsValue,
     u_resample: &JsValue,
 ) -> Result<Object, JsValue> {
+    let (p, q) = (&foreign::outside(p)?, &foreign::outside(q)?);
     let (p, q) = (read::probabilities("p", p)?, read::probabilities("q", q)?);
     let draft_token = read::token("draftToken", draft_token)?;
     let (u_accept, u_resample) = (read::uniform("uAccept", u_accept)?, read::uniform("uResample", u_resample)?);

@@ -4,7 +4,7 @@ use js_sys::{BigInt, JsString, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
-use super::foreign::{each, f16s, f32s, f64s, is_array, is_plain, kind, length, u8s, u32s};
+use super::foreign::{each, f16s, f32s, f64s, is_array, is_plain, kind, length, outside, u8s, u32s};
 use super::lent::{lent, with_lent};
 use crate::contract::json::{self, FieldError, Scalar};
 use crate::contract::processors::read_processors;
@@ -200,7 +200,7 @@ fn sparse_fields(value: &JsValue) -> Result<(Vec<u32>, JsValue, u32), JsValue> {
             let message = format!("a sparse row has no {}; it has ids, logits and vocab", Quoted(&beginning(name, 40)));
             return Err(with_value(sampler_error("field_unknown", &message), &key));
         };
-        fields[at] = Reflect::get(value, &key)?;
+        fields[at] = outside(&Reflect::get(value, &key)?)?;
     }
     let [ids, logits, vocabulary] = fields;
     for (name, field) in [("ids", &ids), ("logits", &logits), ("vocab", &vocabulary)] {
@@ -216,7 +216,12 @@ pub fn rows(value: &JsValue) -> Result<Vec<Vec<f64>>, JsValue> {
     if !is_array(value) {
         return Err(wrong("rows_type", "rows", "an array of Float32Array or Float64Array", value));
     }
-    each(value, |at, row| Ok(logits(&row).map_err(|error| with_row(error, u64::from(at)))?.wide()))
+    let rows = each(value, |at, row| match kind(&row) {
+        Some(_) => outside(&row),
+        None => Err(with_row(no_logits(&row), u64::from(at))),
+    })?;
+    let wide = |(at, row): (u64, &JsValue)| Ok(logits(row).map_err(|error| with_row(error, at))?.wide());
+    (0..).zip(&rows).map(wide).collect()
 }
 
 /// Probabilities by token id.
