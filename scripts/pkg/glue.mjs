@@ -25,6 +25,11 @@ replace(head, `${head}\n${readFileSync(join(import.meta.dirname, "../../src/wasm
 // Before init().
 replace("let wasmModule, wasmInstance, wasm;", "let wasmModule, wasmInstance, wasm = notInitialized;");
 replace("if (wasm !== undefined) return wasm;", "if (wasm !== notInitialized) return wasm;", 2);
+// An initSync() while an init() is under way has loaded one by then: a second under its objects would have none of them.
+replace(
+  "wasmInstance = instance;\n    wasm = instance.exports;",
+  "if (wasm !== notInitialized) return wasm;\n    wasmInstance = instance;\n    wasm = instance.exports;",
+);
 
 for (const name of ["Frame", "Generator"]) {
   const registry = `${name}Finalization`;

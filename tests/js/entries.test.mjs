@@ -53,6 +53,22 @@ test("elsewhere: loaded by initSync()", async () => {
   assert.deepEqual(await fresh(code), [true, true, 0.7415648787718233]);
 });
 
+for (const [name, given] of [["index", "undefined"], ["slim", "{ [key]: wasm }"]]) {
+  test(`${name}: initSync() while init() is under way loads the one wasm, under which all objects stay`, async () => {
+    const code = `
+      const { default: init, initSync, Generator } = await entry("${name}.js");
+      const options = (key) => (${given});
+      const pending = init(options("module_or_path"));
+      const first = initSync(options("module"));
+      const a = new Generator(null, [111], 1, {});
+      const second = await pending;
+      const b = new Generator(null, [222], 2, {});
+      print([first === second, first === initSync(options("module")), first === (await init(options("module_or_path"))), [...a.prompt], [...b.prompt]]);
+    `;
+    assert.deepEqual(await fresh(code), [true, true, true, [111], [222]]);
+  });
+}
+
 test("slim and the default entry share one wasm, as modules and as CommonJS", async () => {
   const code = `
     const both = async (entry) => {
