@@ -125,7 +125,8 @@ fn ask(generators: &[Generator], model: &Function) -> Result<Vec<Vec<f64>>, JsVa
     for (at, generator) in generators.iter().enumerate() {
         waiting.push(generator.wait_for_model().map_err(|error| with_index(error, at as u64))?);
     }
-    let rows = model.call1(&JsValue::UNDEFINED, &contexts);
+    // Read meanwhile, as in `Generator::step`.
+    let rows = model.call1(&JsValue::UNDEFINED, &contexts).and_then(|rows| read::rows(&rows));
     drop(waiting);
-    read::rows(&rows?)
+    rows
 }

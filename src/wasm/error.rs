@@ -25,6 +25,12 @@ pub fn sampler_error(code: &str, message: &str) -> JsValue {
     })
 }
 
+/// Whether an error is a refusal, and not what a getter or a trap has thrown.
+pub fn is_ours(error: &JsValue) -> bool {
+    let name = error.dyn_ref::<Error>().and_then(|error| Reflect::get(error, &"name".into()).ok());
+    name.is_some_and(|name| name == "SamplerError")
+}
+
 /// The same with the offending value.
 pub fn with_value(error: JsValue, value: &JsValue) -> JsValue {
     set(&error, "value", value);

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use js_sys::{Array, Function, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
-use super::error::{refuse, sampler_error, with_cause, with_row};
+use super::error::{is_ours, refuse, sampler_error, with_cause, with_row};
 use super::foreign::{each, is_array, outside};
 use super::frame::Frame;
 use super::read::{self, Given, Row, of_either_type};
@@ -77,16 +77,17 @@ impl Generator {
             .ok_or_else(|| sampler_error("model_missing", "this generator has no model; use stepWith or stepWithFrame"))
     }
 
-    /// The row its own model gives, for a call on several generators, which has marked it as waiting. What the model throws
-    /// comes as the cause of an error: a thrown number would look like a token there.
+    /// The row its own model gives, for a call on several generators, which has marked it as waiting. What the model throws,
+    /// or a getter of its answer, comes as the cause of an error: a thrown number would look like a token there.
     pub(super) fn ask(&self, context: &Uint32Array) -> Result<Given, JsValue> {
         let answer = self.model()?.call1(&JsValue::UNDEFINED, context);
-        let answer = answer.map_err(|thrown| {
+        let failed = |thrown: JsValue| {
             let error = sampler_error("model_failed", "the model of this generator failed; see the cause");
             with_cause(error, &thrown)
-        })?;
+        };
+        let row = read::given(&answer.map_err(failed)?);
         // Taken out of the lent buffer, which the next model may fill.
-        Ok(match read::given(&answer)? {
+        Ok(match row.map_err(|error| if is_ours(&error) { error } else { failed(error) })? {
             Given::Whole(row) => Given::Whole(Row::F64(row.wide())),
             sparse => sparse,
         })
@@ -205,9 +206,10 @@ impl Generator {
         let model = self.model()?;
         let context = self.context();
         let waiting = self.wait_for_model()?;
-        let answer = model.call1(&JsValue::UNDEFINED, &context);
+        // Read meanwhile: a getter of the answer, or a trap, is as much the model as the function is.
+        let row = model.call1(&JsValue::UNDEFINED, &context).and_then(|answer| read::given(&answer));
         drop(waiting);
-        self.emit(read::given(&answer?)?)
+        self.emit(row?)
     }
 
     /// `stepWith(logits)`.

@@ -205,3 +205,58 @@ test("a model cannot free the generators it is asked for", () => {
     refused("freed", () => generator.position);
   }
 });
+
+test("a getter of the model's answer cannot step a generator that waits for it", () => {
+  /** What the getter met, in the place of a sparse row's logits or of a row of the batch. */
+  const met = [];
+  const attempt = (call) => {
+    try {
+      met.push(call());
+    } catch (error) {
+      met.push(error.code);
+    }
+  };
+  const logits = row([7]);
+  const ids = Uint32Array.from(logits, (_, at) => at);
+  let generators = [];
+  const answer = () => ({
+    ids,
+    get logits() {
+      for (const generator of generators) attempt(() => generator.stepWith(row([8])));
+      return logits;
+    },
+    vocab: 64,
+  });
+  const settings = { temperature: 0.8, topK: 5 };
+  const expected = [1, 2].map((seed) => sampleToken(logits, settings, uniform(seed, 0)));
+
+  generators = [new Generator(answer, [], 1, settings)];
+  assert.equal(generators[0].step(), expected[0]);
+  assert.equal(generators[0].position, 1);
+  assert.ok(met.length > 0 && met.every((code) => code === "generator_busy"), String(met));
+
+  met.length = 0;
+  generators = [1, 2].map((seed) => new Generator(answer, [], seed, settings));
+  assert.deepEqual(stepBatch(generators), expected);
+  assert.ok(met.length > 0 && met.every((code) => code === "generator_busy"), String(met));
+
+  met.length = 0;
+  generators = [1, 2].map((seed) => new Generator(null, [], seed, settings));
+  const rows = new Proxy([logits, logits], {
+    get(list, key) {
+      if (key === "1") attempt(() => generators[0].stepWith(row([8])));
+      return Reflect.get(list, key);
+    },
+  });
+  assert.deepEqual(stepBatch(generators, () => rows), expected);
+  assert.ok(met.length > 0 && met.every((code) => code === "generator_busy"), String(met));
+
+  // One that throws fails its own row, and what it throws is no token.
+  const thrown = (what) => () => ({ ids, vocab: 64, get logits() { throw what; } });
+  generators = [new Generator(thrown(5), [], 1, settings), new Generator(thrown(new RangeError("boom")), [], 1, settings), new Generator(() => logits, [], 1, settings)];
+  const [five, boom, token] = stepBatch(generators);
+  assert.deepEqual([five.code, five.row, five.cause], ["model_failed", 0, 5]);
+  assert.deepEqual([boom.code, boom.row, boom.cause.message], ["model_failed", 1, "boom"]);
+  assert.equal(token, expected[0]);
+  for (const generator of generators) generator.stepWith(logits);
+});
