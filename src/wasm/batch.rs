@@ -15,6 +15,13 @@ use crate::contract::generator::Run;
 use crate::core::sample::{self, BatchError};
 use crate::core::settings::Settings;
 
+#[wasm_bindgen]
+extern "C" {
+    /// The function of src/wasm/glue.js. A build without it (`wasm-pack test`) asks the object's own method.
+    #[wasm_bindgen(thread_local_v2, js_name = secondHandle)]
+    static SECOND_HANDLE: Option<Function>;
+}
+
 /// `sampleBatch(logits, vocab, settings, u)`.
 #[wasm_bindgen(js_name = sampleBatch, skip_typescript)]
 pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &JsValue) -> Result<Array, JsValue> {
@@ -114,6 +121,9 @@ fn shared(item: &JsValue, at: u32) -> Result<Generator, JsValue> {
 /// Another handle on what an object of a class here holds, if it is one. Converting the object itself would take that from
 /// its owner.
 pub(super) fn second_handle(object: &JsValue) -> Result<Option<JsValue>, JsValue> {
+    if let Some(handle) = SECOND_HANDLE.with(|function| Some(function.as_ref()?.call1(&JsValue::UNDEFINED, object))) {
+        return handle.map(Some);
+    }
     let share = Reflect::get(object, &"_share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
     share.map(|share| share.call0(object)).transpose()
 }

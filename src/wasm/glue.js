@@ -29,9 +29,15 @@ const copies = {
     "a Generator cannot be cloned, posted or copied, because its memory is the wasm's; send state() and go on with Generator.fromState",
 };
 
+/** Sealed: libraries that wrap objects in proxies leave such ones as they are. */
+class Handle {
+  constructor(ptr, name) {
+    Object.seal(Object.assign(this, { ptr, name }));
+  }
+}
+
 function adopt(object, ptr, name, registry) {
-  // Sealed: libraries that wrap objects in proxies leave such ones as they are.
-  const handle = Object.seal({ ptr, name });
+  const handle = new Handle(ptr, name);
   Object.defineProperty(object, HANDLE, { value: handle });
   // structuredClone and postMessage read every enumerable property, and what one throws reaches their caller.
   Object.defineProperty(object, "_wasm", {
@@ -45,7 +51,8 @@ function adopt(object, ptr, name, registry) {
 
 function handleOf(object, name) {
   const handle = Object(object)[HANDLE];
-  if (handle === undefined || handle.name !== name) {
+  // A Proxy may answer with anything.
+  if (!(handle instanceof Handle) || handle.name !== name) {
     throw new SamplerError("receiver_type", `this method must be called on a ${name}`);
   }
   return handle;
@@ -63,4 +70,20 @@ function disown(object, name, registry) {
   handle.ptr = 0;
   registry.unregister(handle);
   return ptr;
+}
+
+/**
+ * Another object on what one of these classes holds, to be given to the wasm, which takes it over; undefined for what is of
+ * neither. It goes by the handle: a method of the object's own could give another's.
+ */
+function secondHandle(object) {
+  let handle;
+  try {
+    handle = Object(object)[HANDLE];
+  } catch {
+    // A Proxy that refuses to be read.
+  }
+  if (!(handle instanceof Handle)) return undefined;
+  const ptr = pointerOf(object, handle.name);
+  return handle.name === "Frame" ? Frame.__wrap(wasm.frame__share(ptr)) : Generator.__wrap(wasm.generator__share(ptr));
 }

@@ -272,3 +272,23 @@ test("what would copy an object's properties is refused, what only looks is not"
   assert.equal(run.position, 1);
   for (const thing of [run, frame, other]) thing.free();
 });
+
+test("an object that gives out another's handle is no Generator and no Frame, and that other stays its owner's", () => {
+  const generators = [1, 2].map((seed) => new Generator(model, [seed], seed, {}));
+  const frame = Frame.dense(0, row([1]));
+  for (const fake of [{ _share: () => generators[1] }, { _share: () => frame }, { _share: () => 5 }, new Proxy({}, { get: () => () => generators[1] }), new Proxy({}, { get: (_, key) => { throw key; } })]) {
+    assert.equal(refused("generators_type", () => stepBatch([generators[0], fake])).index, 1);
+    refused("frame_type", () => generators[0].stepWithFrame(fake));
+  }
+  refused("generators_type", () => stepBatch([frame]));
+  refused("frame_type", () => generators[0].stepWithFrame(generators[1]));
+  // A method set on the object says nothing either.
+  generators[0]._share = () => generators[1];
+  frame._share = () => Frame.dense(7, row([2]));
+  assert.equal(stepBatch([generators[0]]).length, 1);
+  assert.deepEqual(generators.map((generator) => generator.position), [1, 0]);
+  const other = new Generator(null, [2], 2, {});
+  assert.equal(other.stepWithFrame(frame), generators[1].stepWith(row([1])));
+  for (const thing of [...generators, other, frame]) thing.free();
+  assert.equal(refused("freed", () => stepBatch([other])).index, 0);
+});
