@@ -195,12 +195,16 @@ fn sparse_fields(value: &JsValue) -> Result<(Vec<u32>, JsValue, u32), JsValue> {
     let mut fields = [JsValue::UNDEFINED, JsValue::UNDEFINED, JsValue::UNDEFINED];
     for key in Reflect::own_keys(value)?.iter() {
         let name = key.as_string();
+        let field = Reflect::get(value, &key)?;
         let Some(at) = ["ids", "logits", "vocab"].iter().position(|known| name.as_deref() == Some(known)) else {
+            if field.is_undefined() {
+                continue;
+            }
             let name = name.as_deref().unwrap_or("a symbol");
             let message = format!("a sparse row has no {}; it has ids, logits and vocab", Quoted(&beginning(name, 40)));
             return Err(with_value(sampler_error("field_unknown", &message), &key));
         };
-        fields[at] = outside(&Reflect::get(value, &key)?)?;
+        fields[at] = outside(&field)?;
     }
     let [ids, logits, vocabulary] = fields;
     for (name, field) in [("ids", &ids), ("logits", &logits), ("vocab", &vocabulary)] {
@@ -427,6 +431,8 @@ pub fn parts<'a>(of: &'a str, processors: bool, value: &'a JsValue) -> Result<Pa
         match name.as_str() {
             "temperature" | "topK" | "top_k" | "topP" | "top_p" => {}
             "processors" if processors => {}
+            // Left out, as in all objects.
+            _ if Reflect::get(value, &key)?.is_undefined() => {}
             _ => {
                 let known =
                     if processors { "temperature, topK, topP and processors" } else { "temperature, topK and topP" };

@@ -212,3 +212,19 @@ test("the rows of one run have one length", () => {
   refused("logits_length_changed", () => resumed.stepWith(row([])));
   for (const thing of [run, best, fresh, resumed]) thing.free();
 });
+
+test("what is undefined counts as left out, under whatever name", () => {
+  const logits = row([1, 2, 3]);
+  const settings = { temperature: 0.7, topK: 5, topP: undefined, processors: undefined, min_p: undefined };
+  const expected = sampleToken(logits, { temperature: 0.7, topK: 5 }, 0.6);
+  assert.equal(sampleToken(logits, settings, 0.6), expected);
+  assert.deepEqual(sampleBatch(logits, 64, [settings], [0.6]), [expected]);
+  assert.deepEqual(distribution(logits, settings), distribution(logits, { temperature: 0.7, topK: 5 }));
+  new Generator(null, [], 1, settings).free();
+  const sparse = { ids: Uint32Array.from(logits, (_, at) => at), logits, vocab: 64 };
+  assert.equal(sampleToken({ ...sparse, step: undefined }, settings, 0.6), expected);
+  // What has a value is refused as before.
+  refused("field_unknown", () => sampleToken(logits, { ...settings, processors: [] }, 0.6));
+  refused("field_unknown", () => sampleToken(logits, { ...settings, min_p: null }, 0.6));
+  refused("field_unknown", () => sampleToken({ ...sparse, step: 0 }, settings, 0.6));
+});
