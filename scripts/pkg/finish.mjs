@@ -38,10 +38,10 @@ for (const [from, to] of [
 write("sampler.js", glue);
 
 // The entries, the wasm as a script, and the CommonJS form of what CommonJS can reach.
-const modules = ["edge-light", "index", "node", "options", "slim", "workerd"];
+const modules = ["edge-light", "index", "node", "node-seed", "options", "slim", "slim-node", "workerd"];
 for (const name of modules) copyFileSync(join(entries, `${name}.js`), inFolder(`${name}.js`));
 write("embedded.js", await embed(join(entries, "embedded.js"), readFileSync(inFolder("sampler_bg.wasm"))));
-const required = ["embedded", "index", "node", "options", "sampler", "slim"];
+const required = ["embedded", "index", "node", "node-seed", "options", "sampler", "slim", "slim-node"];
 for (const name of required) {
   write(`${name}.cjs`, await commonjs(inFolder(`${name}.js`), name === "sampler" ? join(entries, "utf8.js") : undefined));
 }
@@ -80,7 +80,7 @@ const manifest = {
       require: script("index"),
     },
     "./slim": {
-      node: { "module-sync": module("slim", "slim"), import: module("slim", "slim"), require: script("slim", "slim") },
+      node: { "module-sync": module("slim-node", "slim"), import: module("slim-node", "slim"), require: script("slim-node", "slim") },
       module: module("slim", "slim"),
       import: module("slim", "slim"),
       require: script("slim", "slim"),

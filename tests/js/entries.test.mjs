@@ -130,6 +130,30 @@ test("what no wasm comes of is refused by its code, and the next call loads", as
   assert.equal(value, 0.7415648787718233);
 });
 
+for (const entry of ["@quillmate/sampler", "@quillmate/sampler/slim"]) {
+  for (const load of ["import", "require", "require of the CommonJS form"]) {
+    test(`${load} of ${entry}: randomSeed() in Node without a global crypto, as version 18 is`, async () => {
+      const given = {
+        import: `await import(${JSON.stringify(import.meta.resolve(entry))})`,
+        require: `require("${entry}")`,
+        // Which versions before 20.19 take.
+        "require of the CommonJS form": `createRequire(pkg)("./${entry.endsWith("slim") ? "slim-node" : "node"}.cjs")`,
+      }[load];
+      const code = `
+        delete globalThis.crypto;
+        const require = createRequire(${JSON.stringify(import.meta.url)});
+        const { initSync, randomSeed } = ${given};
+        initSync(${entry.endsWith("slim") ? "{ module: wasm }" : ""});
+        print([typeof crypto, randomSeed(), randomSeed()]);
+      `;
+      const [global, ...seeds] = await fresh(code);
+      assert.equal(global, "undefined");
+      for (const seed of seeds) assert.ok(/^\d+$/.test(seed) && BigInt(seed) < 2n ** 64n, seed);
+      assert.notEqual(seeds[0], seeds[1]);
+    });
+  }
+}
+
 for (const name of ["node", "index", "slim"]) {
   test(`${name}.js: options that are not known are refused, loaded or not`, async () => {
     const code = `
