@@ -111,8 +111,11 @@ test("what no wasm comes of is refused by its code, and the next call loads", as
   const code = `
     const { default: init, initSync, uniform } = await entry("slim.js");
     const answers = [];
-    for (const given of [5, null, {}, [], true, new Map(), Promise.resolve(undefined)]) answers.push(await refused(() => init({ module_or_path: given })));
-    for (const given of [5, null, {}, "/sampler_bg.wasm"]) answers.push(await refused(() => initSync({ module: given })));
+    const shared = new SharedArrayBuffer(wasm.length);
+    new Uint8Array(shared).set(wasm);
+    const noBytes = [shared, new Uint8Array(shared), new DataView(wasm.buffer, wasm.byteOffset, wasm.length)];
+    for (const given of [5, null, {}, [], true, new Map(), Promise.resolve(undefined), ...noBytes]) answers.push(await refused(() => init({ module_or_path: given })));
+    for (const given of [5, null, {}, "/sampler_bg.wasm", ...noBytes]) answers.push(await refused(() => initSync({ module: given })));
     const missing = [await refused(() => init()), await refused(() => init({})), await refused(() => initSync())];
     const unavailable = [
       await refused(() => init({ module_or_path: new Response("", { status: 404 }) })),
@@ -123,7 +126,7 @@ test("what no wasm comes of is refused by its code, and the next call loads", as
     print({ answers, missing, unavailable, html, value: uniform("42", 0) });
   `;
   const { answers, missing, unavailable, html, value } = await fresh(code);
-  assert.deepEqual(answers, Array(11).fill(refusal("field_type")));
+  assert.deepEqual(answers, Array(17).fill(refusal("field_type")));
   assert.deepEqual(missing, Array(3).fill(refusal("wasm_missing")));
   assert.deepEqual(unavailable, Array(2).fill(refusal("wasm_unavailable")));
   assert.equal(html, "CompileError");
