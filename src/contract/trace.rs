@@ -72,9 +72,10 @@ pub struct Trace {
     pub contract: &'static str,
     /// The step.
     pub step: u64,
-    /// SHA-256 of the whole row as it came from the model, in hex: of its numbers as little-endian binary64, −0 written as
-    /// 0. `None` where redacted, and in traces made before it was recorded. The stages name the best [`TOP`] logits; this
-    /// is what shows that all others are equal.
+    /// SHA-256 of the whole row as it came from the model, in hex: of its numbers as little-endian binary64. −0 is written
+    /// as 0, except for a greedy decision of the older contract, which tells them apart. `None` where redacted, and in
+    /// traces made before it was recorded. The stages name the best [`TOP`] logits, −0 as 0; this is what shows that all
+    /// others are equal.
     pub logits_sha256: Option<String>,
     /// The stages in their order.
     pub stages: Vec<Stage>,
@@ -223,7 +224,7 @@ impl Run {
         Ok(Trace {
             contract: CONTRACT,
             step: self.position(),
-            logits_sha256: Some(digest(logits)),
+            logits_sha256: Some(digest(logits.iter().map(|logit| logit.widen() + 0.0))),
             stages,
             draw: decision.random_draw,
             token: Some(decision.token_id),
@@ -268,7 +269,9 @@ impl MosaicState {
         let mut left = |stage: &'static str, ids: &[u32], numbers: &[f64], logits: bool| {
             let candidates = ids.len() as u64;
             let before = stages.last().map_or(candidates, |stage: &Stage| stage.candidates);
-            let top = named(best(&mut ids.iter().copied().zip(numbers.iter().copied())), logits);
+            // JSON has no −0 in JavaScript: the sum turns it into 0.
+            let numbers = numbers.iter().map(|number| number + 0.0);
+            let top = named(best(&mut ids.iter().copied().zip(numbers)), logits);
             stages.push(Stage { stage: stage.into(), candidates, removed: before - candidates, top, draw: None });
         };
         let mut row = Vec::with_capacity(logits.len());
@@ -296,7 +299,11 @@ impl MosaicState {
         Ok(Trace {
             contract: ALGORITHM_VERSION,
             step: self.tokens.len() as u64,
-            logits_sha256: Some(digest(&row)),
+            logits_sha256: Some(if self.strategy == SelectionStrategy::Greedy {
+                digest(row.iter().copied())
+            } else {
+                digest(row.iter().map(|logit| logit + 0.0))
+            }),
             stages,
             draw: decision.random_draw,
             token: Some(decision.token_id),
@@ -305,12 +312,11 @@ impl MosaicState {
     }
 }
 
-/// SHA-256 of a row, in hex.
-fn digest<L: Logit>(logits: &[L]) -> String {
+/// SHA-256 of a row, in hex. Where no rule tells −0 from 0, the row comes with 0 for both.
+fn digest(logits: impl Iterator<Item = f64>) -> String {
     let mut hash = Sha256::new();
     for logit in logits {
-        // The sum turns −0 into 0, which no rule tells apart.
-        hash.update((logit.widen() + 0.0).to_le_bytes());
+        hash.update(logit.to_le_bytes());
     }
     let mut hex = String::new();
     for byte in hash.finalize() {

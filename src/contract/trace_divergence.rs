@@ -219,7 +219,10 @@ impl Search {
         let digests = [&one.logits_sha256, &other.logits_sha256];
         if let [Some(mine), Some(theirs)] = digests {
             return (mine != theirs).then(|| {
-                let detail = format!("below the {TOP} likeliest tokens, by the digests of the rows");
+                let mut detail = format!("below the {TOP} likeliest tokens, by the digests of the rows");
+                if one.contract == ALGORITHM_VERSION {
+                    detail.push_str("; or, for a greedy run, in the sign of a zero");
+                }
                 let mut found = self.differ(What::Logits, step, "digest", detail, [Evidence::None, Evidence::None]);
                 found.values = None;
                 found.digests = Some([mine.clone(), theirs.clone()]);

@@ -304,3 +304,32 @@ proptest! {
         }
     }
 }
+
+/// Greedy tells −0 from 0, so the digest of its row does as well. The numbers that are named are the same in every
+/// language's JSON, which for −0 they are not.
+#[test]
+fn a_greedy_trace_tells_minus_zero_by_its_digest_and_names_it_as_zero() {
+    let run = MosaicState::new(vec![7], 42, SelectionStrategy::Greedy);
+    let zeros = |at: usize| {
+        let mut row = vec![-0.0; 7];
+        row[at] = 0.0;
+        vec![run.trace(&row).unwrap()]
+    };
+    // The zero is among those that are named, or not.
+    for (one, other) in [(6, 5), (0, 1), (1, 6)] {
+        let [first, second] = [zeros(one), zeros(other)];
+        assert_eq!((first[0].token, second[0].token), (Some(one as u32), Some(other as u32)));
+        let comparison = first_divergence_of_traces(&first, &second, false);
+        let found = comparison.first.unwrap();
+        assert_eq!((found.what, found.at.as_str()), (What::Logits, "digest"), "{}", comparison.paragraph);
+        assert!(comparison.paragraph.contains("the sign of a zero"), "{}", comparison.paragraph);
+        let text = serde_json::to_string(&first).unwrap();
+        assert!(!text.contains("-0"), "{text}");
+    }
+    // No other decision tells them apart, and its digest does not.
+    let sampled = MosaicState::new(vec![7], 42, sample(0.8, 2, 1.0));
+    let traces = [[-0.0, 0.0], [0.0, -0.0]].map(|row: [f64; 2]| sampled.trace(&row).unwrap());
+    assert_eq!(traces[0], traces[1]);
+    let text = serde_json::to_string(&traces).unwrap();
+    assert!(!text.contains("-0"), "{text}");
+}
