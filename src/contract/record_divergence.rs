@@ -32,7 +32,9 @@ pub fn first_divergence(first: &RecordFile, second: &RecordFile, values: bool) -
     search.run();
     let logits =
         if search.whole { "" } else { " (as far as their frames hold them, which is as far as these settings look)" };
-    let draws = if records[0].draws() { ", draws and tokens" } else { " and tokens (no draw took part)" };
+    // Without a step nothing was drawn.
+    let drawn = records[0].draws() && search.found.steps > 0;
+    let draws = if drawn { ", draws and tokens" } else { " and tokens (no draw took part)" };
     let words = Words {
         one: "record",
         both: "records",

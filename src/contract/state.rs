@@ -102,7 +102,8 @@ impl fmt::Display for StateError {
                 write!(f, "a run of \"{name}\" does not go on under \"{CONTRACT}\"; it is loaded as what it is")
             }
             Self::Contract(name) => {
-                write!(f, "contract {} is not known; this release keeps \"{CONTRACT}\"", Quoted(name))
+                let name = Quoted(name);
+                write!(f, "contract {name} is not known; this release keeps \"{CONTRACT}\" and \"{ALGORITHM_VERSION}\"")
             }
             Self::Format(version) => {
                 write!(f, "state format {version} is not known; this release reads {STATE_FORMAT}")

@@ -218,7 +218,9 @@ fn sparse_fields(value: &JsValue) -> Result<(Vec<u32>, JsValue, u32), JsValue> {
 /// A list of rows.
 pub fn rows(value: &JsValue) -> Result<Vec<Vec<f64>>, JsValue> {
     if !is_array(value) {
-        return Err(wrong("rows_type", "rows", "an array of Float32Array or Float64Array", value));
+        let hint = if is_promise(value) { " (await it first)" } else { "" };
+        let expected = format!("an array of Float32Array, Float64Array or Float16Array{hint}");
+        return Err(wrong("rows_type", "rows", &expected, value));
     }
     let rows = each(value, |at, row| match kind(&row) {
         Some(_) => outside(&row),

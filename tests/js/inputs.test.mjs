@@ -228,3 +228,13 @@ test("what is undefined counts as left out, under whatever name", () => {
   refused("field_unknown", () => sampleToken(logits, { ...settings, min_p: null }, 0.6));
   refused("field_unknown", () => sampleToken({ ...sparse, step: 0 }, settings, 0.6));
 });
+
+test("rows that are no array: the message names every kind of row, and says of a promise to await it", () => {
+  const run = straight(1);
+  for (const call of [() => run.stepWithDrafts(Promise.resolve([]), []), () => stepBatch([run], async () => [])]) {
+    assert.match(refused("rows_type", call).message, /Float32Array, Float64Array or Float16Array \(await it first\), but is a Promise/);
+  }
+  assert.doesNotMatch(refused("rows_type", () => run.stepWithDrafts({}, [])).message, /await/);
+  assert.equal(run.position, 1);
+  run.free();
+});

@@ -504,6 +504,8 @@ fn greedy_records_of_other_seeds_are_the_same_run() {
     let empty = |seed| record_of(run(seed), 0);
     let comparison = compare(&empty(42), &empty(43));
     assert_eq!((comparison.outcome, comparison.beside.len()), (Outcome::Same, 1), "{}", comparison.paragraph);
+    assert!(comparison.paragraph.contains("tokens (no draw took part)"), "{}", comparison.paragraph);
+    assert!(!comparison.paragraph.contains("draws"), "{}", comparison.paragraph);
 }
 
 /// The same ids, of which one record counts the last as emitted: greedy runs number their steps otherwise and are the same,

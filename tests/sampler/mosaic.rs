@@ -225,6 +225,8 @@ fn states_of_both_contracts_load_through_one_door_and_an_unknown_name_is_refused
     };
     for name in ["mosaic-splitmix64-top-k-top-p-v2", "Mosaic-splitmix64-top-k-top-p-v1", "quillmate-v2", ""] {
         assert_eq!(refused("mosaic-splitmix64-top-k-top-p-v1", name), "contract_unknown", "{name}");
+        let message = AnyState::from_json(&mosaic.replacen(ALGORITHM_VERSION, name, 1)).unwrap_err().to_string();
+        assert!(message.contains("\"quillmate-v1\" and \"mosaic-splitmix64-top-k-top-p-v1\""), "{message}");
     }
     assert_eq!(refused(r#""contract":"mosaic-splitmix64-top-k-top-p-v1","#, ""), "field_missing");
     assert_eq!(refused(r#""format""#, r#""contract":"quillmate-v1","format""#), "field_repeated");
