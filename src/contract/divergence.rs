@@ -176,7 +176,7 @@ impl fmt::Display for Evidence {
 /// Something that differs and took no part in the run, such as the seeds of two runs in which no draw was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beside {
-    /// Which, such as `seed`, `top_k`, `top_p`, `step`.
+    /// Which, such as `seed`, `top_k`, `top_p`, `step`; for traces `xtc`.
     pub field: &'static str,
     /// Why it took no part, in words.
     pub detail: &'static str,

@@ -119,7 +119,7 @@ impl Trace {
 }
 
 /// The one stage that draws by itself.
-const XTC: &str = "xtc";
+pub(super) const XTC: &str = "xtc";
 
 impl Candidate {
     pub(crate) fn written(&self) -> Value<'_> {

@@ -5,9 +5,9 @@
 //! So two lists of traces can show that two runs part and never that they are the same: without a difference the outcome is
 //! [`Outcome::Insufficient`](super::divergence::Outcome::Insufficient), and what is missing is named.
 
-use super::divergence::{Comparison, Difference, Evidence, Found, What, Words};
+use super::divergence::{Beside, Comparison, Difference, Evidence, Found, What, Words};
 use super::json::{FieldError, Fields, Object};
-use super::trace::{Candidate, Stage, TOP, Trace};
+use super::trace::{Candidate, Stage, TOP, Trace, XTC};
 use super::version::CONTRACT;
 use crate::core::mosaic::ALGORITHM_VERSION;
 use crate::core::rank::{Rank, falling, ordered};
@@ -101,7 +101,8 @@ fn number_if_given(it: &mut Fields, name: &str) -> Option<f64> {
 /// of steps; steps that only one of them has are missing in the other.
 ///
 /// Of each step, in this order: contract, the logits as the model gave them, the list of stages, what each stage left, the
-/// draw, the token and its probability. What a trace does not hold is missing.
+/// draw, the token and its probability. What a trace does not hold is missing. A draw of XTC that left the same tokens is
+/// said beside.
 #[must_use]
 pub fn first_divergence_of_traces(first: &[Trace], second: &[Trace], values: bool) -> Comparison {
     let at = |list: &[Trace], step: u64| list.binary_search_by_key(&step, |trace| trace.step).ok();
@@ -169,15 +170,21 @@ impl Search {
             return Some(self.differ(What::Settings, step, &format!("stages[{at}]"), detail, values));
         }
         for (mine, theirs) in one.stages.iter().zip(&other.stages).skip(1) {
-            if mine.stage == "xtc" {
-                let detail = format!("the draw of {} itself", mine.stage);
+            let left = self.left(What::Candidates, step, mine, theirs);
+            if mine.stage == XTC {
                 let draws = [mine.draw, theirs.draw];
-                if let Some(found) = self.number(What::Draw, step, &mine.stage, detail, draws) {
-                    return Some(found);
+                // A draw takes part by what it leaves, which a redacted stage does not tell.
+                if left.is_none() && ![mine, theirs].into_iter().any(redacted) {
+                    self.beside(step, draws);
+                } else {
+                    let detail = format!("the draw of {} itself", mine.stage);
+                    if let Some(found) = self.number(What::Draw, step, &mine.stage, detail, draws) {
+                        return Some(found);
+                    }
                 }
             }
-            if let Some(found) = self.left(What::Candidates, step, mine, theirs) {
-                return Some(found);
+            if left.is_some() {
+                return left;
             }
         }
         if names[0] != names[1] {
@@ -251,9 +258,9 @@ impl Search {
             let detail = format!("after {} {} tokens are left and {}", mine.stage, values[0], values[1]);
             return Some(self.differ(what, step, &mine.stage, detail, values.map(Evidence::from)));
         }
-        let redacted = [mine, theirs].map(|stage| stage.top.is_empty() && stage.candidates > 0);
-        self.found.lacks(what, redacted, step);
-        if redacted.contains(&true) {
+        let lacks = [mine, theirs].map(redacted);
+        self.found.lacks(what, lacks, step);
+        if lacks.contains(&true) {
             return None;
         }
         let tops = [mine, theirs].map(by_rank);
@@ -287,6 +294,16 @@ impl Search {
         None
     }
 
+    /// XTC's draws where what they left is the same: told once, for the first step at which they differ.
+    fn beside(&mut self, step: Option<u64>, draws: [Option<f64>; 2]) {
+        self.found.lacks(What::Draw, draws.map(|draw| draw.is_none()), step);
+        if !agree(draws[0], draws[1]) && self.found.beside.is_empty() {
+            let detail = "XTC drew other numbers, which left the same tokens";
+            let values = self.values.then(|| draws.map(Evidence::from));
+            self.found.beside.push(Beside { field: XTC, detail, values });
+        }
+    }
+
     /// A number that both must hold to be compared.
     fn number(
         &mut self,
@@ -303,6 +320,11 @@ impl Search {
     fn differ(&self, what: What, step: Option<u64>, at: &str, detail: String, values: [Evidence; 2]) -> Difference {
         Difference { what, step, at: at.to_owned(), detail, digests: None, values: self.values.then_some(values) }
     }
+}
+
+/// Whether a stage leaves tokens and names none.
+fn redacted(stage: &Stage) -> bool {
+    stage.top.is_empty() && stage.candidates > 0
 }
 
 /// Whether a stage leaves tokens it does not name.

@@ -303,7 +303,15 @@ fn each_difference_is_named_where_it_is() {
         (changed(2, &|trace| trace.stages[1].stage = "dry".into()), What::Settings, Some(2), "stages[1]"),
         (changed(4, &|trace| trace.stages[3].candidates -= 1), What::Candidates, Some(4), "top_k"),
         (changed(4, &|trace| trace.stages[5].top[1].probability = Some(0.5)), What::Candidates, Some(4), "top_p"),
-        (changed(1, &|trace| trace.stages[2].draw = Some(0.5)), What::Draw, Some(1), "xtc"),
+        (
+            changed(1, &|trace| {
+                trace.stages[2].draw = Some(0.5);
+                trace.stages[2].candidates -= 1;
+            }),
+            What::Draw,
+            Some(1),
+            "xtc",
+        ),
         (changed(1, &|trace| trace.draw = Some(0.25)), What::Draw, Some(1), "value"),
         (changed(3, &|trace| trace.probability = Some(0.5)), What::Candidates, Some(3), "probability"),
         (changed(5, &|trace| trace.token = Some(150)), What::Token, Some(5), "id"),
@@ -328,6 +336,36 @@ fn each_difference_is_named_where_it_is() {
         vec![run.trace(&row(&[1])).unwrap()]
     };
     assert_eq!(first_divergence_of_traces(&greedy(7), &greedy(8), false).first, None);
+}
+
+/// XTC's draw takes part by what it leaves: one that leaves the same is no difference, and is said beside.
+#[test]
+fn a_draw_of_xtc_that_leaves_the_same_is_said_beside() {
+    let greedy = |seed, probability| {
+        let xtc = Processor::Xtc(Xtc { probability, threshold: 0.02, exempt: vec![] });
+        let settings = Settings::new(0.0, 0, 1.0).unwrap();
+        let mut run = Run::with_processors(vec![3, 5], seed, settings, Processors::new(vec![xtc]).unwrap());
+        let mut traces = Vec::new();
+        for step in 0..4 {
+            traces.push(run.trace(&row(&[step])).unwrap());
+            run.step_with(&row(&[step])).unwrap();
+        }
+        traces
+    };
+    // It acts always: the draws differ at each step, and are told once.
+    let comparison = first_divergence_of_traces(&greedy(7, 1.0), &greedy(8, 1.0), false);
+    assert_eq!((comparison.first, comparison.steps), (None, 4), "{}", comparison.paragraph);
+    let fields: Vec<_> = comparison.beside.iter().map(|beside| (beside.field, beside.values.clone())).collect();
+    assert_eq!(fields, [("xtc", None)]);
+    assert!(comparison.paragraph.contains("XTC drew other numbers"), "{}", comparison.paragraph);
+    let told = first_divergence_of_traces(&greedy(7, 1.0), &greedy(8, 1.0), true);
+    let values = [7, 8].map(|seed| uniform(seed, 0, 4).into());
+    assert_eq!(told.beside[0].values, Some(values));
+    // It acts on one side only: what it left differs, and the draw is why.
+    let acts = |seed: &u64| uniform(*seed, 0, 4) < 0.5;
+    let [one, other] = [(0..).find(acts), (0..).find(|seed| !acts(seed))].map(Option::unwrap);
+    let found = first_divergence_of_traces(&greedy(one, 0.5), &greedy(other, 0.5), false).first.unwrap();
+    assert_eq!((found.what, found.step, found.at.as_str()), (What::Draw, Some(0), "xtc"));
 }
 
 #[test]
