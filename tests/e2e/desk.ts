@@ -11,7 +11,10 @@ export class Desk {
   private constructor(readonly page: Page) {}
 
   static async open(context: BrowserContext, url: string): Promise<Desk> {
-    const page = await context.newPage();
+    return Desk.on(await context.newPage(), url);
+  }
+
+  static async on(page: Page, url: string): Promise<Desk> {
     await page.goto(url);
     const desk = new Desk(page);
     await desk.idle();

@@ -23,11 +23,15 @@ export class Server {
     private readonly port: number,
     private readonly data: string,
     private readonly stepDelay: number,
+    private readonly token: string | null,
   ) {}
 
-  /** @param stepDelay milliseconds before each token, for tests that must come in between */
-  static async start(stepDelay = 0): Promise<Server> {
-    const server = new Server(await freePort(), mkdtempSync(join(tmpdir(), "quillmate-e2e-")), stepDelay);
+  /**
+   * @param stepDelay milliseconds before each token, for tests that must come in between
+   * @param token what the server asks of every call; nothing if null
+   */
+  static async start(stepDelay = 0, token: string | null = null): Promise<Server> {
+    const server = new Server(await freePort(), mkdtempSync(join(tmpdir(), "quillmate-e2e-")), stepDelay, token);
     await server.start();
     return server;
   }
@@ -49,7 +53,9 @@ export class Server {
       www,
       "--step-delay-ms",
       String(this.stepDelay),
+      ...(this.token === null ? [] : ["--token", this.token]),
     ];
+    const headers: HeadersInit = this.token === null ? {} : { authorization: `Bearer ${this.token}` };
     const child = spawn(needed("QUILLMATE_SERVER"), flags, {
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -57,7 +63,7 @@ export class Server {
     for (const output of [child.stdout, child.stderr]) output.on("data", (piece: Buffer) => (this.#log += piece.toString()));
     for (;;) {
       if (child.exitCode !== null) throw new Error(`The server ended with ${child.exitCode}:\n${this.#log}`);
-      const ready = await fetch(`${this.url}api/health`).then(
+      const ready = await fetch(`${this.url}api/health`, { headers }).then(
         async (answer) => ((await answer.json()) as { status?: string }).status === "ready",
         () => false,
       );
