@@ -296,12 +296,19 @@ async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let needed = frame_bound(&start, vocab).saturating_mul(u64::from(length));
     let room = app.room();
     let identity = model.identity().clone();
+    let engine = app.engine.clone();
     let admission = app
-        .with_store(move |store| store.create(&start, length, &identity, constraint.as_ref(), needed, room))
+        .with_store(move |store| {
+            let admission = store.create(&start, length, &identity, constraint.as_ref(), needed, room)?;
+            // Here and not after the wait: if the client hangs up the call ends there, but the run is stored all the same.
+            if let Admission::Admitted(id) = &admission {
+                engine.start(id);
+            }
+            Ok(admission)
+        })
         .await?
         .map_err(from_store)?;
     let id = admitted(&app, admission, needed)?;
-    app.engine.start(&id);
     let run = load(&app, &id).await?;
     let location = HeaderValue::from_str(&format!("/api/runs/{id}")).map_err(ApiError::internal)?;
     let mut response = show(&app, &run).await?;
@@ -369,15 +376,23 @@ async fn resume(State(app): Shared, RunId(id): RunId) -> Answer {
     check_unaltered(&run)?;
     let needed = frame_bound(&run.start, loaded.vocab).saturating_mul(u64::from(run.length));
     let room = app.room();
-    let key = id.clone();
-    let admission = app.with_store(move |store| store.reopen(&key, room)).await?.map_err(from_store)?;
+    let (key, engine, hub) = (id.clone(), app.engine.clone(), Arc::clone(&app.hub));
+    let admission = app
+        .with_store(move |store| {
+            let admission = store.reopen(&key, room)?;
+            // As in `create`, whether or not the client still waits. Also where the store says it is running already: the
+            // engine may have lost it when the disk was full, and one it has it does not take twice.
+            if matches!(admission, None | Some(Admission::Admitted(_))) {
+                engine.start(&key);
+                hub.ring(&key);
+            }
+            Ok(admission)
+        })
+        .await?
+        .map_err(from_store)?;
     if let Some(admission) = admission {
         admitted(&app, admission, needed)?;
     }
-    // Also where the store says it is running already: the engine may have lost it when the disk was full, and one it
-    // has it does not take twice.
-    app.engine.start(&id);
-    app.hub.ring(&id);
     let run = load(&app, &id).await?;
     show(&app, &run).await
 }

@@ -5,6 +5,7 @@ mod attacks;
 mod constraint;
 mod disk;
 mod fairness;
+mod hangup;
 mod limits;
 mod llama;
 mod privacy;
