@@ -46,7 +46,7 @@ pub struct App {
     /// Streams that may still be opened.
     pub streams: Arc<Semaphore>,
     /// Checks that may still be made.
-    pub verifications: Semaphore,
+    pub verifications: Arc<Semaphore>,
     /// Constraints that may still be tried.
     pub trials: Arc<Semaphore>,
     /// Texts whose tokens may still be looked for.
@@ -67,7 +67,7 @@ impl App {
     ) -> Self {
         Self {
             streams: Arc::new(Semaphore::new(limits.streams.clamp(1, Semaphore::MAX_PERMITS))),
-            verifications: Semaphore::new(VERIFICATIONS),
+            verifications: Arc::new(Semaphore::new(VERIFICATIONS)),
             trials: Arc::new(Semaphore::new(TRIALS)),
             tokenizations: Arc::new(Semaphore::new(TOKENIZATIONS)),
             body_deadline,

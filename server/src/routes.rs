@@ -443,9 +443,11 @@ async fn check(State(app): Shared, RunId(id): RunId, JsonBody(body): JsonBody) -
     let run = load(&app, &id).await?;
     check_unaltered(&run)?;
     let start = run.start;
-    let _permit = app.verifications.acquire().await.map_err(ApiError::internal)?;
+    let permit = Arc::clone(&app.verifications).acquire_owned().await.map_err(ApiError::internal)?;
     let verdict = app
         .with_store(move |store| {
+            // Given back when the work is through, which goes on if the client hangs up.
+            let _permit = permit;
             // Frames beyond the claim would be read for nothing.
             let frames = u32::try_from(claim.tokens.len()).unwrap_or(u32::MAX);
             let tail = store.tail(&id, start.step(), Most { frames, bytes: usize::MAX })?;

@@ -215,3 +215,22 @@ fn a_run_is_resumed_though_its_client_hung_up() {
         assert_eq!(desk.status(&id), Status::Finished);
     });
 }
+
+#[test]
+fn a_verification_keeps_its_place_until_it_is_through() {
+    let data = tempdir().unwrap();
+    let desk = Desk::new(data.path());
+    runtime().block_on(async {
+        let id = desk.write(1, 5).await;
+        let free = || desk.app.verifications.available_permits();
+        let all = free();
+        let claim = json!({"tokens": [], "state": start(1)});
+        let gate = desk.hang_up(&format!("/api/runs/{id}/verify"), Some(&claim), 1).await;
+        settle().await;
+        assert_eq!(free(), all - 1, "its work goes on");
+        drop(gate);
+        blocking(|| ()).await.unwrap();
+        settle().await;
+        assert_eq!(free(), all);
+    });
+}
