@@ -23,7 +23,7 @@ use crate::constraint::Kept;
 use crate::error::{ApiError, from_model, from_store};
 use crate::limits::{disk_full, frame_bound, over};
 use crate::model::LanguageModel;
-use crate::store::{Admission, Most, Status, StoredRun};
+use crate::store::{Admission, Deletion, Most, Status, StoredRun};
 use crate::stream;
 use crate::text;
 use crate::token::{self, Token};
@@ -399,13 +399,20 @@ async fn resume(State(app): Shared, RunId(id): RunId) -> Answer {
 
 /// Forgets a run, to make room. Only when asked, and never while it runs.
 async fn delete(State(app): Shared, RunId(id): RunId) -> Answer {
-    load(&app, &id).await?;
-    let key = id.clone();
-    if app.with_store(move |store| store.delete(&key)).await?.map_err(from_store)? {
-        app.hub.ring(&id);
-        return Ok(StatusCode::NO_CONTENT.into_response());
+    let (key, hub) = (id.clone(), Arc::clone(&app.hub));
+    let deletion = app.with_store(move |store| {
+        let deletion = store.delete(&key);
+        // It is not there any more for those who watch it, whether or not the client waits and all of it is gone.
+        hub.ring(&key);
+        deletion
+    });
+    match deletion.await?.map_err(from_store)? {
+        Deletion::Done => Ok(StatusCode::NO_CONTENT.into_response()),
+        Deletion::Running => {
+            Err(ApiError::new(StatusCode::CONFLICT, "run_running", "the run is being written; stop it first"))
+        }
+        Deletion::NoSuchRun => Err(ApiError::no_such_run(&id)),
     }
-    Err(ApiError::new(StatusCode::CONFLICT, "run_running", "the run is being written; stop it first"))
 }
 
 async fn follow(State(app): Shared, RunId(id): RunId, RawQuery(query): RawQuery) -> Answer {

@@ -299,6 +299,17 @@ pub struct Room {
     pub frame_bytes: u64,
 }
 
+/// What came of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// The run is gone.
+    Done,
+    /// It is being written.
+    Running,
+    /// There is no such run.
+    NoSuchRun,
+}
+
 /// What a run's `reason` is from when its deletion began to when it is done. Such a run is not shown any more.
 const DELETING: &str = "deleting";
 /// Bytes of frames that are deleted at once: as much again goes through the log, since what is deleted is overwritten.
@@ -689,29 +700,45 @@ impl Store {
         Ok(frame)
     }
 
-    /// Deletes a run that is not running; whether there was one to delete. It is gone at once; its frames go piece by
-    /// piece, and a deletion that is interrupted is finished when the store is opened.
-    pub fn delete(&self, id: &str) -> Result<bool, StoreError> {
-        let found = self.write(|writer| {
-            Ok(writer.execute(
-                "UPDATE runs SET status = 'stopped', reason = ?2 WHERE id = ?1 AND status <> 'running'",
-                [id, DELETING],
-            )?)
+    /// Deletes a run that is not running. It is not shown any more from then on; its frames go piece by piece. A deletion
+    /// that is interrupted, or fails on a full disk, is finished when it is asked for again or the store is opened.
+    pub fn delete(&self, id: &str) -> Result<Deletion, StoreError> {
+        let begun = self.write(|writer| {
+            let found: Option<(String, Option<String>)> = writer
+                .query_row("SELECT status, reason FROM runs WHERE id = ?1", [id], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((status, reason)) = found else {
+                return Ok(Deletion::NoSuchRun);
+            };
+            if Status::from_name(&status)? == Status::Running {
+                return Ok(Deletion::Running);
+            }
+            if reason.as_deref() != Some(DELETING) {
+                writer.execute("UPDATE runs SET status = 'stopped', reason = ?2 WHERE id = ?1", [id, DELETING])?;
+            }
+            Ok(Deletion::Done)
         })?;
-        if found > 0 {
+        if begun == Deletion::Done {
             self.finish_deletion(id)?;
             self.keep_reserve();
         }
-        Ok(found > 0)
+        Ok(begun)
     }
 
+    /// Goes on with deletions that were interrupted. One that fails again, as on a full disk, keeps nobody from the rest
+    /// of the store; it can be asked for again.
     fn finish_deletions(&self) -> Result<(), StoreError> {
         let ids: Vec<String> = {
             let reader = lock(&self.reader);
             let mut statement = reader.prepare("SELECT id FROM runs WHERE reason = ?1")?;
             statement.query_map([DELETING], |row| row.get(0))?.collect::<Result<_, _>>()?
         };
-        ids.iter().try_for_each(|id| self.finish_deletion(id))
+        for id in ids {
+            if let Err(error) = self.finish_deletion(&id) {
+                tracing::error!(run = id, %error, "a deletion could not be finished; delete the run again");
+            }
+        }
+        Ok(())
     }
 
     fn finish_deletion(&self, id: &str) -> Result<(), StoreError> {

@@ -141,6 +141,41 @@ fn a_deletion_that_was_interrupted_is_finished() {
     assert_eq!((count("runs"), count("steps")), (1, 50));
 }
 
+#[test]
+fn a_deletion_that_failed_keeps_no_server_from_starting_and_can_be_asked_for_again() {
+    let data = tempdir().unwrap();
+    let log = data.path().join("log");
+    let server = Server::tiny(data.path(), &[]);
+    let (gone, other) = (server.begin(&large(1, 50)), server.begin(&large(2, 50)));
+    server.written(&gone);
+    let written = server.written(&other);
+    let change = |sql: &str| {
+        rusqlite::Connection::open(data.path().join("runs.sqlite")).unwrap().execute_batch(sql).unwrap();
+    };
+    // Stands for whatever keeps frames from being deleted.
+    change(&format!(
+        "CREATE TRIGGER held BEFORE DELETE ON steps WHEN old.run = '{gone}' BEGIN SELECT RAISE(ABORT, 'held'); END"
+    ));
+    let path = format!("/api/runs/{gone}");
+    assert_eq!(code(&server.delete(&path)), (500, "internal"));
+    assert_eq!(code(&server.get(&path)), (404, "run_not_found"));
+    assert_eq!(code(&server.delete(&path)), (500, "internal"), "it is not gone, only not shown");
+    server.kill();
+    let server = Server::limited(data.path(), "tiny", "true", &["--log", "error"], &log);
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(said.contains("a deletion could not be finished") && said.contains(&gone), "{said}");
+    assert_eq!(code(&server.get(&path)), (404, "run_not_found"));
+    assert_eq!(code(&server.delete(&path)), (500, "internal"));
+    change("DROP TRIGGER held");
+    assert_eq!(server.delete(&path).0, 204);
+    assert_eq!(code(&server.delete(&path)), (404, "run_not_found"));
+    assert_eq!(server.written(&other), written);
+    let store = rusqlite::Connection::open(data.path().join("runs.sqlite")).unwrap();
+    let count =
+        |of: &str| store.query_row(&format!("SELECT COUNT(*) FROM {of}"), [], |row| row.get::<_, u32>(0)).unwrap();
+    assert_eq!((count("runs"), count("steps")), (1, 50));
+}
+
 /// The third step of such a run has no token left to choose.
 fn doomed(seed: u64) -> Value {
     let mut asked = request("a", seed, 512);
