@@ -11,9 +11,9 @@ mod folder;
 mod log;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use quillmate_sampler::json::Object;
 use quillmate_sampler::{CRATE_VERSION, Environment, GeneratorState, TARGET};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, params};
@@ -316,15 +316,14 @@ const DELETING: &str = "deleting";
 const DELETED_AT_ONCE: u64 = 2 << 20;
 
 /// The store. One process has it at a time.
+///
+/// A connection that was held for a millisecond or more goes to whoever has waited longest (`parking_lot` promises that
+/// much): work in pieces lets others in between two of them. A panic under one leaves no half-done transaction, since
+/// dropping one rolls it back.
 pub struct Store {
     writer: Mutex<Connection>,
     reader: Mutex<Connection>,
     folder: Folder,
-}
-
-fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
-    // A panic elsewhere leaves no half-done transaction: dropping one rolls it back.
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn connect(path: &Path) -> Result<Connection, StoreError> {
@@ -402,13 +401,13 @@ impl Store {
     /// Brings everything into the tables' own file, so that nothing is left to the log when the server stops in order.
     pub fn close(&self) -> Result<(), StoreError> {
         // The reader first: one that is in the middle of something would keep the log.
-        let _reader = lock(&self.reader);
-        empty_log(&lock(&self.writer))
+        let _reader = self.reader.lock();
+        empty_log(&self.writer.lock())
     }
 
     /// Changes the store. Where the disk is full, the reserve is given up for it.
     fn write<T>(&self, mut work: impl FnMut(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         match work(&mut writer) {
             Err(error) if is_full(&self.folder, &error) => {
                 if !self.folder.release() {
@@ -462,7 +461,7 @@ impl Store {
 
     /// Whether another run would find no room, whoever asks: not among the frames, or not on the disk.
     pub fn full(&self, room: Room) -> Result<Option<Admission>, StoreError> {
-        let reader = lock(&self.reader);
+        let reader = self.reader.lock();
         match self.no_room(&reader, 1, room)? {
             Some(Admission::TooManyRuns) | None => Ok(None),
             full => Ok(full),
@@ -505,7 +504,9 @@ impl Store {
 
     /// A kept tokenizer's table.
     pub fn tokenizer(&self, sha256: &str) -> Result<Option<TokenTable>, StoreError> {
-        let bytes: Option<Vec<u8>> = lock(&self.reader)
+        let bytes: Option<Vec<u8>> = self
+            .reader
+            .lock()
             .query_row("SELECT tokens FROM tokenizers WHERE sha256 = ?1", [sha256], |row| row.get(0))
             .optional()?;
         match bytes {
@@ -527,7 +528,7 @@ impl Store {
         needed: u64,
         room: Room,
     ) -> Result<Admission, StoreError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if let Some(refusal) = self.no_room(&transaction, needed, room)? {
             return Ok(refusal);
@@ -559,7 +560,7 @@ impl Store {
 
     /// Lets a stopped or failed run go on, unless there is no room. A running one is left as it is: `Ok(None)`.
     pub fn reopen(&self, id: &str, room: Room) -> Result<Option<Admission>, StoreError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let found: Option<(String, i64, i64)> = transaction
             .query_row(
@@ -586,7 +587,7 @@ impl Store {
 
     /// A run with its tokens.
     pub fn run(&self, id: &str) -> Result<Option<StoredRun>, StoreError> {
-        let mut reader = lock(&self.reader);
+        let mut reader = self.reader.lock();
         // One transaction: the tokens are those of the status.
         let transaction = reader.transaction()?;
         let run = transaction
@@ -634,7 +635,7 @@ impl Store {
     /// Runs that are not over, in the order they were made, with what they are doing: running ones, and failed ones with
     /// their reason.
     pub fn unfinished(&self) -> Result<Vec<(String, Status, Option<String>)>, StoreError> {
-        let reader = lock(&self.reader);
+        let reader = self.reader.lock();
         let mut statement = reader.prepare(
             "SELECT id, status, reason FROM runs WHERE status IN ('running', 'failed') ORDER BY created_ms, rowid",
         )?;
@@ -656,7 +657,7 @@ impl Store {
         end: Option<&str>,
         by: &Writer,
     ) -> Result<(), StoreError> {
-        append(&mut lock(&self.writer), id, step, steps, end, by).map_err(|error| self.named(error))
+        append(&mut self.writer.lock(), id, step, steps, end, by).map_err(|error| self.named(error))
     }
 
     /// Changes what a run that is not over is doing.
@@ -666,7 +667,7 @@ impl Store {
 
     /// What a watcher who has seen the steps before `from` has not seen, or the first part of it.
     pub fn tail(&self, id: &str, from: u64, most: Most) -> Result<Option<Tail>, StoreError> {
-        let mut reader = lock(&self.reader);
+        let mut reader = self.reader.lock();
         let transaction = reader.transaction()?;
         let found: Option<(String, Option<String>)> = transaction
             .prepare_cached("SELECT status, reason FROM runs WHERE id = ?1 AND reason IS NOT ?2")?
@@ -693,7 +694,9 @@ impl Store {
 
     /// The frame of one step.
     pub fn frame(&self, id: &str, step: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        let frame = lock(&self.reader)
+        let frame = self
+            .reader
+            .lock()
             .prepare_cached("SELECT frame FROM steps WHERE run = ?1 AND step = ?2")?
             .query_row(params![id, signed(step)], |row| row.get(0))
             .optional()?;
@@ -729,7 +732,7 @@ impl Store {
     /// of the store; it can be asked for again.
     fn finish_deletions(&self) -> Result<(), StoreError> {
         let ids: Vec<String> = {
-            let reader = lock(&self.reader);
+            let reader = self.reader.lock();
             let mut statement = reader.prepare("SELECT id FROM runs WHERE reason = ?1")?;
             statement.query_map([DELETING], |row| row.get(0))?.collect::<Result<_, _>>()?
         };
@@ -742,7 +745,7 @@ impl Store {
     }
 
     fn finish_deletion(&self, id: &str) -> Result<(), StoreError> {
-        let (count, bytes): (i64, i64) = lock(&self.reader).query_row(
+        let (count, bytes): (i64, i64) = self.reader.lock().query_row(
             "SELECT COUNT(*), COALESCE(SUM(LENGTH(frame)), 0) FROM steps WHERE run = ?1",
             [id],
             |row| Ok((row.get(0)?, row.get(1)?)),
@@ -750,7 +753,7 @@ impl Store {
         let (count, bytes) = (unsigned(count), unsigned(bytes));
         let at_once = (count.saturating_mul(DELETED_AT_ONCE) / bytes.max(1)).max(1);
         loop {
-            // Others may write between two pieces.
+            // Whoever waits to write does so between two pieces.
             let left = self.write(|writer| {
                 let deleted = writer.execute(
                     "DELETE FROM steps WHERE rowid IN (SELECT rowid FROM steps WHERE run = ?1 LIMIT ?2)",

@@ -1,15 +1,16 @@
 //! Nobody starves: between two turns of a run every other run has one at the most, counted on the passes themselves.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use quillmate_sampler::{GeneratorState, Run, Settings};
+use quillmate_sampler::{Environment, GeneratorState, Run, Settings};
 use quillmate_server::engine::{self, Handle, Options, ROUND_READS, Shared};
 use quillmate_server::model::tiny::Tiny;
 use quillmate_server::model::{Identity, LanguageModel, ModelError, Session, TokenTable};
-use quillmate_server::store::{Admission, Room, Status, Store};
+use quillmate_server::store::{Admission, Room, Status, Store, Writer};
 use tempfile::tempdir;
 use tokio::sync::oneshot;
 
@@ -319,8 +320,6 @@ fn long_prompts_are_read_in_pieces_between_the_others() {
 #[cfg(feature = "grammar")]
 #[test]
 fn a_constraint_that_takes_long_holds_nobody_else() {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
     let data = tempdir().unwrap();
     let desk = Desk::new(data.path(), Watched::new("watched for constraints"));
     let late = Arc::new(AtomicBool::new(false));
@@ -339,4 +338,71 @@ fn a_constraint_that_takes_long_holds_nobody_else() {
         assert!(!desk.finished(id).is_empty());
     }
     assert!(!late.load(Ordering::SeqCst), "the run beside it was held while a constraint was read");
+}
+
+/// Who writes what no model wrote.
+fn nobody() -> Writer {
+    let environment = Environment {
+        build_features: None,
+        server: None,
+        cpu_features: None,
+        kernels: None,
+        threads: None,
+        drafts: None,
+    };
+    Writer { end_tokens: Vec::new(), environment }
+}
+
+/// A run of so many frames, each as large as a piece of a deletion or more, and stopped.
+fn large_run(store: &Store, frames: u64) -> String {
+    let id = begin(store, Tiny::new().unwrap().identity(), 5, 1, 4000, None);
+    for step in 0..frames {
+        store.append(&id, step, &[(98, vec![7; 2 << 20])], None, &nobody()).unwrap();
+    }
+    store.set_status(&id, Status::Stopped, Some("stopped")).unwrap();
+    id
+}
+
+/// How often something can be done while something else is.
+fn meanwhile(again: impl Fn(u64) + Sync, work: impl FnOnce()) -> u64 {
+    let (done, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                again(done.load(Ordering::SeqCst));
+                done.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        while done.load(Ordering::SeqCst) < 3 {
+            std::thread::yield_now();
+        }
+        let before = done.load(Ordering::SeqCst);
+        work();
+        let after = done.load(Ordering::SeqCst);
+        over.store(true, Ordering::SeqCst);
+        after - before
+    })
+}
+
+#[test]
+fn a_deletion_lets_others_write_between_its_pieces() {
+    const PIECES: u64 = 24;
+    let data = tempdir().unwrap();
+    let store = Store::open(data.path()).unwrap();
+    let gone = large_run(&store, PIECES);
+    let beside = begin(&store, Tiny::new().unwrap().identity(), 5, 2, 4000, None);
+    // After each step beside it: how many pieces are left.
+    let looking = rusqlite::Connection::open(data.path().join("runs.sqlite")).unwrap();
+    let seen = Mutex::new((looking, BTreeSet::new()));
+    let append = |step| {
+        store.append(&beside, step, &[(98, vec![7; 100])], None, &nobody()).unwrap();
+        let (looking, seen) = &mut *seen.lock().unwrap();
+        let count = "SELECT COUNT(*) FROM steps WHERE run = ?1";
+        seen.insert(looking.query_row(count, [&gone], |row| row.get::<_, u32>(0)).unwrap());
+    };
+    meanwhile(append, || {
+        store.delete(&gone).unwrap();
+    });
+    let seen = seen.into_inner().unwrap().1;
+    assert!(seen.len() as u64 > PIECES / 2, "steps were written only when so many pieces were left: {seen:?}");
 }
