@@ -23,7 +23,7 @@ use crate::constraint::Kept;
 use crate::error::{ApiError, from_model, from_store};
 use crate::limits::{disk_full, frame_bound, over};
 use crate::model::LanguageModel;
-use crate::store::{Admission, Deletion, Most, Status, StoredRun};
+use crate::store::{Admission, Deletion, Status, StoredRun};
 use crate::stream;
 use crate::text;
 use crate::token::{self, Token};
@@ -450,19 +450,21 @@ async fn check(State(app): Shared, RunId(id): RunId, JsonBody(body): JsonBody) -
     let run = load(&app, &id).await?;
     check_unaltered(&run)?;
     let start = run.start;
+    let key = id.clone();
     let permit = Arc::clone(&app.verifications).acquire_owned().await.map_err(ApiError::internal)?;
     let verdict = app
         .with_store(move |store| {
             // Given back when the work is through, which goes on if the client hangs up.
             let _permit = permit;
             // Frames beyond the claim would be read for nothing.
-            let frames = u32::try_from(claim.tokens.len()).unwrap_or(u32::MAX);
-            let tail = store.tail(&id, start.step(), Most { frames, bytes: usize::MAX })?;
-            let frames = tail.map(|tail| tail.frames).unwrap_or_default();
-            Ok(verify(&Record { start, frames }, &claim))
+            let count = u32::try_from(claim.tokens.len()).unwrap_or(u32::MAX);
+            let frames = store.frames(&key, start.step(), count)?;
+            Ok(frames.map(|frames| verify(&Record { start, frames }, &claim)))
         })
         .await?
-        .map_err(from_store)?;
+        .map_err(from_store)?
+        // It may have been deleted meanwhile.
+        .ok_or_else(|| ApiError::no_such_run(&id))?;
     if let Verdict::Diverged(divergence) = &verdict {
         tracing::info!(%divergence, "a claim diverged");
     }

@@ -290,6 +290,9 @@ pub enum Admission {
     },
 }
 
+/// What is read at once of many frames: others wait for the reader meanwhile, the engine among them.
+const PIECE: Most = Most { frames: 64, bytes: 1 << 20 };
+
 /// What the store will hold at most.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
@@ -690,6 +693,26 @@ impl Store {
             }
         }
         Ok(Some(Tail { status: Status::from_name(&status)?, reason, frames, all }))
+    }
+
+    /// So many frames from a step on, or as many as there are; `None` if there is no such run. Whoever else reads does so
+    /// between two pieces of them.
+    pub fn frames(&self, id: &str, from: u64, count: u32) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
+        let mut frames = Vec::new();
+        loop {
+            let left = count.saturating_sub(u32::try_from(frames.len()).unwrap_or(u32::MAX));
+            if left == 0 {
+                return Ok(Some(frames));
+            }
+            let most = Most { frames: left.min(PIECE.frames), ..PIECE };
+            let Some(tail) = self.tail(id, from + frames.len() as u64, most)? else {
+                return Ok(None);
+            };
+            frames.extend(tail.frames);
+            if tail.all {
+                return Ok(Some(frames));
+            }
+        }
     }
 
     /// The frame of one step.

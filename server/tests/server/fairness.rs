@@ -406,3 +406,25 @@ fn a_deletion_lets_others_write_between_its_pieces() {
     let seen = seen.into_inner().unwrap().1;
     assert!(seen.len() as u64 > PIECES / 2, "steps were written only when so many pieces were left: {seen:?}");
 }
+
+#[test]
+fn reading_many_frames_lets_others_read_between_its_pieces() {
+    const FRAMES: u32 = 24;
+    let data = tempdir().unwrap();
+    let store = Store::open(data.path()).unwrap();
+    let id = large_run(&store, FRAMES.into());
+    let beside = meanwhile(
+        |_| assert_eq!(store.frame(&id, 5).unwrap().unwrap().len(), 2 << 20),
+        || {
+            let frames = store.frames(&id, 0, FRAMES).unwrap().unwrap();
+            assert_eq!(frames.len(), FRAMES as usize);
+            assert!(frames.iter().all(|frame| frame.len() == 2 << 20));
+        },
+    );
+    assert!(beside >= u64::from(FRAMES) / 2, "{beside} frames were read beside {FRAMES} pieces");
+    // No more than was asked for, nor than there are.
+    assert_eq!(store.frames(&id, 20, 3).unwrap().unwrap().len(), 3);
+    assert_eq!(store.frames(&id, 20, 300).unwrap().unwrap().len(), 4);
+    assert_eq!(store.frames(&id, 20, 0).unwrap().unwrap().len(), 0);
+    assert_eq!(store.frames("nobody's", 0, 3).unwrap(), None);
+}
