@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::constraint::{Constraints, Kept, prepare};
 use crate::engine;
-use crate::error::ApiError;
+use crate::error::{ApiError, from_model};
 use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::model::LanguageModel;
@@ -20,8 +20,11 @@ use crate::store::{Room, Store};
 const VERIFICATIONS: usize = 2;
 /// Constraints being tried at once: each may take memory and time before it is refused.
 const TRIALS: usize = 2;
-/// Texts whose tokens are looked for at once.
+/// Texts whose tokens are looked for at once: it takes hundreds of times their bytes. So many prompts, and so many texts
+/// of `/api/tokenize` beside them, which are longer and must not hold up those who write.
 const TOKENIZATIONS: usize = 2;
+/// How long a text may wait for its turn.
+const TOKENIZATION: Duration = Duration::from_secs(5);
 /// How long a constraint may take to be read.
 const TRIAL: Duration = Duration::from_secs(2);
 
@@ -49,8 +52,10 @@ pub struct App {
     pub verifications: Arc<Semaphore>,
     /// Constraints that may still be tried.
     pub trials: Arc<Semaphore>,
-    /// Texts whose tokens may still be looked for.
-    pub tokenizations: Arc<Semaphore>,
+    /// Prompts whose tokens may still be looked for.
+    pub prompts: Arc<Semaphore>,
+    /// Texts of `/api/tokenize` whose tokens may still be looked for.
+    pub texts: Arc<Semaphore>,
     /// How long a client may take for a request's body.
     pub body_deadline: Duration,
 }
@@ -69,7 +74,8 @@ impl App {
             streams: Arc::new(Semaphore::new(limits.streams.clamp(1, Semaphore::MAX_PERMITS))),
             verifications: Arc::new(Semaphore::new(VERIFICATIONS)),
             trials: Arc::new(Semaphore::new(TRIALS)),
-            tokenizations: Arc::new(Semaphore::new(TOKENIZATIONS)),
+            prompts: Arc::new(Semaphore::new(TOKENIZATIONS)),
+            texts: Arc::new(Semaphore::new(TOKENIZATIONS)),
             body_deadline,
             store: shared.store,
             hub: shared.hub,
@@ -130,6 +136,31 @@ impl App {
                 Err(ConstraintError::TooComplex(what).into())
             }
         }
+    }
+
+    /// Looks for a text's tokens when it is its turn among `places`, which it keeps until it is through.
+    pub async fn encode(
+        &self,
+        places: &Arc<Semaphore>,
+        model: Arc<dyn LanguageModel>,
+        text: String,
+    ) -> Result<Vec<u32>, ApiError> {
+        let permit = tokio::time::timeout(TOKENIZATION, Arc::clone(places).acquire_owned())
+            .await
+            .map_err(|_| {
+                ApiError::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "tokenizer_busy",
+                    "the tokens of other texts are being looked for; try again",
+                )
+            })?
+            .map_err(ApiError::internal)?;
+        blocking(move || {
+            let _permit = permit;
+            model.encode(&text)
+        })
+        .await?
+        .map_err(from_model)
     }
 
     /// Does something with the store without holding up other requests.

@@ -18,11 +18,10 @@ use quillmate_sampler::{Claim, GeneratorState, Record, RecordFile, StateError, S
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::constraint::Kept;
-use crate::error::{ApiError, from_model, from_store};
+use crate::error::{ApiError, from_store};
 use crate::limits::{disk_full, frame_bound, over};
-use crate::model::LanguageModel;
 use crate::store::{Admission, Deletion, Status, StoredRun};
 use crate::stream;
 use crate::text;
@@ -232,19 +231,8 @@ async fn token_table(State(app): Shared, RawQuery(query): RawQuery, headers: Hea
 async fn tokenize(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let model = app.model()?;
     let text = body.read(|it| Ok::<_, ApiError>(it.string("text")))?;
-    let tokens = encode(&app, model, text).await?;
+    let tokens = app.encode(&app.texts, model, text).await?;
     Ok(answer(&json!({"tokens": tokens})))
-}
-
-/// Looks for a text's tokens. No more than two texts at once: it takes hundreds of times their bytes.
-async fn encode(app: &App, model: Arc<dyn LanguageModel>, text: String) -> Result<Vec<u32>, ApiError> {
-    let permit = Arc::clone(&app.tokenizations).acquire_owned().await.map_err(ApiError::internal)?;
-    blocking(move || {
-        let _permit = permit;
-        model.encode(&text)
-    })
-    .await?
-    .map_err(from_model)
 }
 
 /// Where a run begins: a generator's state, or a text, a seed and settings.
@@ -271,7 +259,7 @@ async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
         Begin::State(start) => start,
         Begin::Text(prompt, seed, RunSettings { settings, processors }) => {
             app.limits.check_prompt_bytes(prompt.len(), model.tokens().longest())?;
-            let prompt = encode(&app, Arc::clone(&model), prompt).await?;
+            let prompt = app.encode(&app.prompts, Arc::clone(&model), prompt).await?;
             GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors }
         }
     };

@@ -239,8 +239,12 @@ fn large_texts_do_not_fill_the_memory_of_a_real_tokenizer() {
         }
     }
     let answers = large_bodies(&server, "/api/tokenize", &json!({"text": "the sea ".repeat(130_000)}));
-    for (status, answer) in &answers {
-        assert_eq!((*status, answer), (200, &answers[0].1));
+    // Those whose turn did not come in time are told so.
+    let (told, done): (Vec<_>, Vec<_>) = answers.iter().partition(|(status, _)| *status == 503);
+    assert!(told.iter().all(|(_, answer)| answer["error"]["code"] == "tokenizer_busy"));
+    assert!(done.len() >= 2, "{told:?}");
+    for (status, answer) in &done {
+        assert_eq!((*status, answer), (200, &done[0].1));
     }
     let used = most_used(&server) - before;
     eprintln!("24 bodies of 1 MB took {used} MB");

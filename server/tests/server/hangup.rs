@@ -1,5 +1,7 @@
 //! Clients that hang up in the middle of a call: what they asked for goes on, and holds its place until it is through.
 //!
+//! And calls that wait for a place do not wait for ever.
+//!
 //! Here the router is called without sockets, on a runtime with one thread for slow work. So a test can hold that thread
 //! before any piece of a call's slow work, and drop the call there, as hyper does when the client is gone.
 
@@ -25,6 +27,8 @@ use tempfile::tempdir;
 use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+
+use crate::support::request;
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -232,5 +236,32 @@ fn a_verification_keeps_its_place_until_it_is_through() {
         blocking(|| ()).await.unwrap();
         settle().await;
         assert_eq!(free(), all);
+    });
+}
+
+#[test]
+fn a_text_that_gets_no_turn_is_refused_and_holds_up_no_prompt() {
+    let data = tempdir().unwrap();
+    let desk = Desk::new(data.path());
+    runtime().block_on(async {
+        // All the texts there may be, and they do not end.
+        let app = &desk.app;
+        let all = u32::try_from(app.texts.available_permits()).unwrap();
+        let texts = app.texts.acquire_many(all).await.unwrap();
+        let waiting = desk.call("POST", "/api/tokenize", Some(&json!({"text": "a lamp"})));
+        settle().await;
+        let written = desk.call("POST", "/api/runs", Some(&request("a lamp", 1, 5))).await.unwrap();
+        assert_eq!(written.status(), 201, "a prompt has places of its own");
+        let refused = waiting.await.unwrap();
+        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+        let body = axum::body::to_bytes(refused.into_body(), usize::MAX).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["error"]["code"], "tokenizer_busy");
+        drop(texts);
+        let again = desk.call("POST", "/api/tokenize", Some(&json!({"text": "a lamp"}))).await.unwrap();
+        assert_eq!(again.status(), 200);
+        // So it is with prompts.
+        let _prompts = app.prompts.acquire_many(all).await.unwrap();
+        assert_eq!(desk.call("POST", "/api/runs", Some(&request("a lamp", 1, 5))).await.unwrap().status(), 503);
     });
 }
