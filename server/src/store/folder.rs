@@ -21,8 +21,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder if it is not there, takes it for this process, and sees to it that only this user can read it:
-    /// prompts and texts are in it.
+    /// Makes the folder if it is not there, takes it for this process, and sees to it that only this user can read what is
+    /// ours in it: prompts and texts are.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |source| StoreError::Folder { path: path.display().to_string(), source };
         make(path).map_err(failed)?;
@@ -36,10 +36,7 @@ impl Folder {
         // SQLite gives its other files the permissions of this one.
         private_file(&folder.database()).map_err(failed)?;
         for name in ["runs.sqlite-wal", "runs.sqlite-shm", "reserve"] {
-            match keep_private(&path.join(name), 0o600) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-                _ => {}
-            }
+            keep_private(&path.join(name), 0o600);
         }
         Ok(folder)
     }
@@ -111,14 +108,33 @@ fn allocate(file: &File, size: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a folder for this user alone, or makes one that is there so.
+/// Every file of ours in the folder.
+const FILES: [&str; 6] =
+    ["lock", "runs.sqlite", "runs.sqlite-wal", "runs.sqlite-shm", "runs.sqlite-journal", "reserve"];
+
+/// Makes a folder for this user alone. One that is there is made so if nothing in it is of others: a folder that somebody
+/// uses for other things as well, such as `/tmp`, stays as it is.
 fn make(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
-    keep_private(path, 0o700)
+    for entry in std::fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if !FILES.iter().any(|file| name == *file) {
+            #[cfg(unix)]
+            if others_may(path, 0o700)?.is_some() {
+                tracing::warn!(
+                    folder = %path.display(),
+                    "others may look into the data folder; it holds other files too and is left as it is"
+                );
+            }
+            return Ok(());
+        }
+    }
+    keep_private(path, 0o700);
+    Ok(())
 }
 
 /// Opens a file that only this user may read, and makes it if it is not there.
@@ -128,20 +144,34 @@ fn private_file(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path)?;
-    keep_private(path, 0o600)?;
+    keep_private(path, 0o600);
     Ok(file)
 }
 
-/// Takes from others what they may do with a file or folder of ours.
-#[cfg_attr(not(unix), expect(unused_variables, clippy::unnecessary_wraps, reason = "permissions are Unix's"))]
-fn keep_private(path: &Path, mode: u32) -> io::Result<()> {
+/// Takes from others what they may do with a file or folder of ours, if it is there. Not every file system has
+/// permissions to take, and not every user may.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "permissions are Unix's"))]
+fn keep_private(path: &Path, mode: u32) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        let found = std::fs::metadata(path)?.permissions().mode() & 0o777;
-        if found & !mode != 0 {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(found & mode))?;
+        let kept = others_may(path, mode).and_then(|found| match found {
+            Some(found) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(found & mode)),
+            None => Ok(()),
+        });
+        match kept {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %path.display(), %error, "others may be able to read this");
+            }
+            _ => {}
         }
     }
-    Ok(())
+}
+
+/// The permissions of a file or folder, if they are more than these.
+#[cfg(unix)]
+fn others_may(path: &Path, mode: u32) -> io::Result<Option<u32>> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let found = std::fs::metadata(path)?.permissions().mode() & 0o777;
+    Ok((found & !mode != 0).then_some(found))
 }

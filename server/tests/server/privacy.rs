@@ -77,6 +77,39 @@ fn only_their_owner_may_read_the_files() {
 }
 
 #[test]
+fn a_folder_that_is_not_only_ours_keeps_its_permissions() {
+    let data = tempdir().unwrap();
+    let folder = data.path().join("shared");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("another file"), "of somebody else").unwrap();
+    let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    set(&folder, 0o755);
+    set(&folder.join("another file"), 0o644);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let log = data.path().join("log");
+    // Again, when the runs are in it already.
+    for _ in 0..2 {
+        let server = Server::limited(&folder, "tiny", "true", &["--log", "warn"], &log);
+        server.write(&request("a lamp", 1, 5));
+        assert_eq!(mode(&folder), 0o755);
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let expected = if path.ends_with("another file") { 0o644 } else { 0o600 };
+            assert_eq!(mode(&path), expected, "{}", path.display());
+        }
+        let said = std::fs::read_to_string(&log).unwrap();
+        assert!(said.contains("others may look into the data folder"), "{said}");
+        server.kill();
+    }
+    // An empty one is taken as it would be made.
+    let empty = data.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    set(&empty, 0o755);
+    drop(Server::tiny(&empty, &[]));
+    assert_eq!(mode(&empty), 0o700);
+}
+
+#[test]
 fn a_server_that_others_can_reach_needs_a_token() {
     let data = tempdir().unwrap();
     for bind in ["0.0.0.0", "::", "192.0.2.1", "::ffff:192.0.2.1"] {
@@ -256,10 +289,12 @@ fn a_log_that_ends_in_a_bad_frame_is_reported() {
     let whole = std::fs::read(&log).unwrap();
     let said = |bytes: &[u8]| {
         let copy = tempdir().unwrap();
-        std::fs::copy(data.path().join("runs.sqlite"), copy.path().join("runs.sqlite")).unwrap();
-        std::fs::write(copy.path().join("runs.sqlite-wal"), bytes).unwrap();
-        let log = copy.path().join("log");
-        drop(Server::limited(copy.path(), "tiny", "true", &["--log", "warn"], &log));
+        // The log beside the folder: nothing else is in that.
+        let (folder, log) = (copy.path().join("data"), copy.path().join("log"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::copy(data.path().join("runs.sqlite"), folder.join("runs.sqlite")).unwrap();
+        std::fs::write(folder.join("runs.sqlite-wal"), bytes).unwrap();
+        drop(Server::limited(&folder, "tiny", "true", &["--log", "warn"], &log));
         std::fs::read_to_string(&log).unwrap()
     };
     assert_eq!(said(&whole), "");
