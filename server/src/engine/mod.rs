@@ -43,6 +43,8 @@ use prefills::Prefills;
 /// Tokens of prompts that are read in a round, at the most; runs that are reading share them. (One more for each run, if
 /// there are more runs than that.)
 pub const ROUND_READS: usize = 128;
+/// Orders that are taken between two turns, at the most: however many come, the runs move.
+const ORDERS: u32 = 8;
 
 /// What the engine is made of.
 #[derive(Debug, Clone, Copy)]
@@ -265,14 +267,20 @@ impl Engine {
     }
 
     fn work(&mut self, inbox: &Receiver<Command>) {
+        // Taken since the last turn.
+        let mut orders = 0;
         loop {
             let idle = self.turns.is_empty() && (self.waiting.is_empty() || !self.has_place());
             let command = if idle {
+                orders = 0;
                 // Nothing to do until somebody asks.
                 inbox.recv().map_err(|_| TryRecvError::Disconnected)
-            } else {
+            } else if orders < ORDERS {
                 inbox.try_recv()
+            } else {
+                Err(TryRecvError::Empty)
             };
+            orders += 1;
             match command {
                 Ok(Command::Quit) | Err(TryRecvError::Disconnected) => return,
                 Ok(Command::Start(id)) => {
@@ -301,7 +309,10 @@ impl Engine {
                     self.hub.ring(&id);
                     let _ = done.send(stopped);
                 }
-                Err(TryRecvError::Empty) => self.turn(),
+                Err(TryRecvError::Empty) => {
+                    orders = 0;
+                    self.turn();
+                }
             }
         }
     }

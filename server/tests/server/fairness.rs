@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use quillmate_sampler::{Environment, GeneratorState, Run, Settings};
@@ -338,6 +339,34 @@ fn a_constraint_that_takes_long_holds_nobody_else() {
         assert!(!desk.finished(id).is_empty());
     }
     assert!(!late.load(Ordering::SeqCst), "the run beside it was held while a constraint was read");
+}
+
+#[test]
+fn orders_that_never_end_do_not_starve_a_run() {
+    let data = tempdir().unwrap();
+    let model = Watched::new("watched for orders");
+    let desk = Desk::new(data.path(), Arc::clone(&model));
+    // In its fifth pass come 400 orders, and behind them that the run is to be stopped.
+    let (store, engine) = (Arc::clone(&desk.store), desk.engine.clone());
+    let order = move |count| {
+        if count == 5 {
+            let id = store.unfinished().unwrap()[0].0.clone();
+            (0..400).for_each(|_| engine.start(&id));
+            let stop = std::pin::pin!(engine.stop(&id));
+            assert!(stop.poll(&mut std::task::Context::from_waker(Waker::noop())).is_pending());
+        }
+    };
+    model.log.hook.set(Box::new(order)).ok().unwrap();
+    let id = desk.begin(5, 1, 4000, None);
+    let began = Instant::now();
+    while desk.store.run(&id).unwrap().unwrap().status == Status::Running {
+        assert!(began.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(desk.store.run(&id).unwrap().unwrap().status, Status::Stopped);
+    // A round of one run is its turn and the look at who waits; eight orders come before each.
+    let passes = desk.passes().len();
+    assert!((25..=60).contains(&passes), "{passes} passes before 400 orders were through");
 }
 
 /// Who writes what no model wrote.
