@@ -58,6 +58,8 @@ pub struct App {
     pub texts: Arc<Semaphore>,
     /// How long a client may take for a request's body.
     pub body_deadline: Duration,
+    /// How long a client may take for each piece of a stream or record.
+    pub piece_deadline: Duration,
 }
 
 impl App {
@@ -68,6 +70,7 @@ impl App {
         progress: Arc<Progress>,
         limits: Limits,
         body_deadline: Duration,
+        piece_deadline: Duration,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
@@ -77,6 +80,7 @@ impl App {
             prompts: Arc::new(Semaphore::new(TOKENIZATIONS)),
             texts: Arc::new(Semaphore::new(TOKENIZATIONS)),
             body_deadline,
+            piece_deadline,
             store: shared.store,
             hub: shared.hub,
             engine,

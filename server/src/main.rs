@@ -177,7 +177,9 @@ async fn run(flags: Flags) -> Result<(), StartError> {
 
     let (stop, stopping) = watch::channel(false);
     let body_deadline = Duration::from_millis(flags.connections.body_ms);
-    let app = App::new(shared, engine.clone(), progress, flags.limits.clone(), body_deadline, stopping.clone());
+    let piece_deadline = Duration::from_millis(flags.connections.write_ms);
+    let limits = flags.limits.clone();
+    let app = App::new(shared, engine.clone(), progress, limits, body_deadline, piece_deadline, stopping.clone());
     let visitors = Visitors::new(flags.bind, &flags.allow_host, &flags.allow_origin);
     let router = site(routes::api(Arc::new(app), token), flags.www.as_deref(), visitors);
 

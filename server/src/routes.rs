@@ -417,7 +417,7 @@ async fn follow(State(app): Shared, RunId(id): RunId, RawQuery(query): RawQuery)
         ));
     };
     let permit = stream_permit(&app)?;
-    Ok(stream::stream(app, id, from, permit))
+    stream::stream(app, id, from, permit)
 }
 
 /// A place among those who are being sent frames.
@@ -481,7 +481,7 @@ async fn record(State(app): Shared, RunId(id): RunId) -> Answer {
     };
     let first = run.start.step();
     let steps = first..first + run.tokens.len() as u64;
-    Ok(stream::record(app, id, steps, head, permit))
+    stream::record(app, id, steps, head, permit)
 }
 
 /// Refuses a run that is no longer what was asked for: nothing that follows from it would be that run's.

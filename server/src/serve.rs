@@ -53,7 +53,8 @@ pub struct Connections {
     #[arg(long = "body-timeout-ms", value_name = "MS", default_value_t = 30_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub body_ms: u64,
-    /// How long a client may read nothing of an answer that is ready for it.
+    /// How long a client may read nothing of an answer that is ready for it, and how long each piece of a stream or record
+    /// may take.
     #[arg(long = "write-timeout-ms", value_name = "MS", default_value_t = 30_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub write_ms: u64,

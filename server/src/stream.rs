@@ -1,7 +1,8 @@
 //! A run as it is written: frames from any step on, each sent once it is stored; and a run's record.
 //!
 //! Both are read from the store as fast as the client takes them and no faster, and hold one of the server's permits for
-//! streams until they are through or the client is gone.
+//! streams until they are through or the client is gone. A client that takes too long for a piece counts as gone, even if it
+//! reads a byte now and then.
 
 use std::io;
 use std::sync::Arc;
@@ -28,8 +29,38 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// What is read at once, and so about what a client who does not read holds of the server's memory.
 const BATCH: Most = Most { frames: 16, bytes: 256 << 10 };
 
-/// Where a body's pieces go.
-type Sender = mpsc::Sender<io::Result<Bytes>>;
+/// Where a body's pieces go, one at a time.
+struct Pieces {
+    sender: mpsc::Sender<io::Result<Bytes>>,
+    /// How long the client may take for one.
+    deadline: Duration,
+}
+
+/// The place of a body's last piece, which is always free: to send it waits for nobody.
+type Last = mpsc::OwnedPermit<io::Result<Bytes>>;
+
+/// No piece goes to this client any more: it is gone, or took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    Gone,
+    Late,
+}
+
+impl Pieces {
+    fn new(deadline: Duration) -> Result<(Self, Last, Body), ApiError> {
+        let (sender, receiver) = mpsc::channel(2);
+        let last = sender.clone().try_reserve_owned().map_err(ApiError::internal)?;
+        Ok((Self { sender, deadline }, last, Body::from_stream(ReceiverStream::new(receiver))))
+    }
+
+    /// Hands a piece on, once the client has taken the one before.
+    async fn send(&self, piece: Bytes) -> Result<(), Lost> {
+        match tokio::time::timeout(self.deadline, self.sender.send(Ok(piece))).await {
+            Ok(sent) => sent.map_err(|_| Lost::Gone),
+            Err(_) => Err(Lost::Late),
+        }
+    }
+}
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,21 +87,24 @@ pub fn message(kind: Kind, payload: &[u8]) -> Bytes {
 }
 
 /// Streams a run's frames from a step on. The permit is given back when the stream ends.
-pub fn stream(app: Arc<App>, id: String, from: u64, permit: OwnedSemaphorePermit) -> Response {
-    let (sender, receiver) = mpsc::channel(1);
+pub fn stream(app: Arc<App>, id: String, from: u64, permit: OwnedSemaphorePermit) -> Result<Response, ApiError> {
+    let (pieces, last, body) = Pieces::new(app.piece_deadline)?;
     tokio::spawn(async move {
         let _permit = permit;
-        // Whoever watches may be gone at any moment; then there is nobody to tell.
-        if let Err(error) = follow(&app, &id, from, &sender).await {
-            let payload = error.to_json().to_string();
-            let _ = sender.send(Ok(message(Kind::Error, payload.as_bytes()))).await;
+        match follow(&app, &id, from, &pieces).await {
+            Ok(Some(end)) => drop(last.send(Ok(end))),
+            // Whoever watches may be gone at any moment; then there is nobody to tell. Nor is one told who took too long:
+            // a connection that ends without a last message was cut.
+            Ok(None) => {}
+            Err(error) => drop(last.send(Ok(message(Kind::Error, error.to_json().to_string().as_bytes())))),
         }
     });
     let headers = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")];
-    (headers, Body::from_stream(ReceiverStream::new(receiver))).into_response()
+    Ok((headers, body).into_response())
 }
 
-async fn follow(app: &Arc<App>, id: &str, from: u64, sender: &Sender) -> Result<(), ApiError> {
+/// Sends frames until the run is over, and gives the last message; `None` if nobody reads any more.
+async fn follow(app: &Arc<App>, id: &str, from: u64, pieces: &Pieces) -> Result<Option<Bytes>, ApiError> {
     let mut next = from;
     // Watching begins before the first look, so that nothing falls between the two.
     let mut bell = app.hub.watch(id);
@@ -81,8 +115,8 @@ async fn follow(app: &Arc<App>, id: &str, from: u64, sender: &Sender) -> Result<
         let tail = app.with_store(move |store| store.tail(&run, next, BATCH)).await?;
         let tail = tail.map_err(from_store)?.ok_or_else(|| ApiError::no_such_run(id))?;
         for frame in tail.frames {
-            if sender.send(Ok(message(Kind::Frame, &frame))).await.is_err() {
-                return Ok(());
+            if pieces.send(message(Kind::Frame, &frame)).await.is_err() {
+                return Ok(None);
             }
             next += 1;
         }
@@ -91,18 +125,17 @@ async fn follow(app: &Arc<App>, id: &str, from: u64, sender: &Sender) -> Result<
         }
         if tail.status != Status::Running {
             let end = json!({"status": tail.status, "reason": tail.reason, "step": next});
-            let _ = sender.send(Ok(message(Kind::End, end.to_string().as_bytes()))).await;
-            return Ok(());
+            return Ok(Some(message(Kind::End, end.to_string().as_bytes())));
         }
         tokio::select! {
             _ = bell.changed() => {}
             () = tokio::time::sleep(HEARTBEAT) => {
-                if sender.send(Ok(message(Kind::Heartbeat, &[]))).await.is_err() {
-                    return Ok(());
+                if pieces.send(message(Kind::Heartbeat, &[])).await.is_err() {
+                    return Ok(None);
                 }
             }
             () = stopped(&mut stopping) => return Err(ApiError::shutting_down()),
-            () = sender.closed() => return Ok(()),
+            () = pieces.sender.closed() => return Ok(None),
         }
     }
 }
@@ -121,26 +154,53 @@ pub fn record(
     steps: std::ops::Range<u64>,
     head: String,
     permit: OwnedSemaphorePermit,
-) -> Response {
-    let (sender, receiver) = mpsc::channel(1);
+) -> Result<Response, ApiError> {
+    let (pieces, last, body) = Pieces::new(app.piece_deadline)?;
     tokio::spawn(async move {
         let _permit = permit;
-        if let Err(why) = record_frames(&app, &id, steps, head, &sender).await {
-            tracing::error!(run = id, why, "a record broke off");
-            let _ = sender.send(Err(io::Error::other(why))).await;
+        match record_frames(&app, &id, steps, head, &pieces).await {
+            Ok(end) => drop(last.send(Ok(end))),
+            Err(Broken::Lost(Lost::Gone)) => {}
+            Err(Broken::Lost(Lost::Late)) => {
+                tracing::debug!(run = id, "a record broke off: its client took too long");
+                drop(last.send(Err(io::ErrorKind::TimedOut.into())));
+            }
+            Err(Broken::Store(why)) => {
+                tracing::error!(run = id, why, "a record broke off");
+                drop(last.send(Err(io::Error::other(why))));
+            }
         }
     });
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
-    (headers, Body::from_stream(ReceiverStream::new(receiver))).into_response()
+    Ok((headers, body).into_response())
 }
 
+/// Why a record is not sent to its end.
+enum Broken {
+    Lost(Lost),
+    Store(String),
+}
+
+impl From<Lost> for Broken {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
+impl From<String> for Broken {
+    fn from(why: String) -> Self {
+        Self::Store(why)
+    }
+}
+
+/// Sends a record, and gives its last piece.
 async fn record_frames(
     app: &Arc<App>,
     id: &str,
     steps: std::ops::Range<u64>,
     head: String,
-    sender: &Sender,
-) -> Result<(), String> {
+    pieces: &Pieces,
+) -> Result<Bytes, Broken> {
     let mut text = format!("{head},\"frames\":[");
     let mut next = steps.start;
     while next < steps.end {
@@ -150,13 +210,13 @@ async fn record_frames(
         let tail = tail.map_err(|error| error.code().to_owned())?.map_err(|error| error.to_string())?;
         let frames = tail.map(|tail| tail.frames).unwrap_or_default();
         if frames.is_empty() {
-            return Err(format!("there is no frame of step {next}"));
+            return Err(format!("there is no frame of step {next}").into());
         }
         for frame in frames {
             // What is stored as a frame must be one: a client could not tell.
             let step = Frame::decode(&frame).map_err(|error| format!("the frame of step {next}: {error}"))?.step();
             if step != next {
-                return Err(format!("the frame of step {next} is of step {step}"));
+                return Err(format!("the frame of step {next} is of step {step}").into());
             }
             if next > steps.start {
                 text.push(',');
@@ -166,12 +226,8 @@ async fn record_frames(
             text.push('"');
             next += 1;
         }
-        if sender.send(Ok(std::mem::take(&mut text).into())).await.is_err() {
-            // Whoever asked is gone.
-            return Ok(());
-        }
+        pieces.send(std::mem::take(&mut text).into()).await?;
     }
     text.push_str("]}");
-    let _ = sender.send(Ok(text.into())).await;
-    Ok(())
+    Ok(text.into())
 }

@@ -32,6 +32,8 @@ use crate::support::request;
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a client may take for a piece of a stream or record.
+const PIECE: Duration = Duration::from_millis(50);
 const ROOM: Room = Room { runs: 8, frame_bytes: 1 << 30 };
 
 /// A server without its sockets.
@@ -70,7 +72,7 @@ impl Desk {
             frame_bytes: ROOM.frame_bytes,
         };
         let (running, stopping) = watch::channel(false);
-        let app = App::new(shared, engine.clone(), Arc::default(), limits, PATIENCE, stopping);
+        let app = App::new(shared, engine.clone(), Arc::default(), limits, PATIENCE, PIECE, stopping);
         let app = Arc::new(app);
         let router = routes::api(Arc::clone(&app), None);
         Self { app, router, engine, thread: Some(thread), _running: running }
@@ -263,5 +265,35 @@ fn a_text_that_gets_no_turn_is_refused_and_holds_up_no_prompt() {
         // So it is with prompts.
         let _prompts = app.prompts.acquire_many(all).await.unwrap();
         assert_eq!(desk.call("POST", "/api/runs", Some(&request("a lamp", 1, 5))).await.unwrap().status(), 503);
+    });
+}
+
+#[test]
+fn a_client_that_takes_no_piece_gives_its_place_back() {
+    let data = tempdir().unwrap();
+    let desk = Desk::new(data.path());
+    runtime().block_on(async {
+        let id = desk.write(1, 500).await;
+        let all = desk.app.streams.available_permits();
+        for path in [format!("/api/runs/{id}/stream?from=0"), format!("/api/runs/{id}/record")] {
+            let answer = desk.call("GET", &path, None).await.unwrap();
+            assert_eq!((answer.status().as_u16(), desk.app.streams.available_permits()), (200, all - 1));
+            // Nothing is taken; no byte of it is read.
+            let began = Instant::now();
+            while desk.app.streams.available_permits() < all {
+                assert!(began.elapsed() < PATIENCE, "{path} keeps its place");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            // Whoever reads on can tell that it is not all.
+            let rest = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+            if path.ends_with("record") {
+                assert!(rest.is_err(), "a part, taken for the whole");
+            } else {
+                let rest = rest.unwrap();
+                assert_eq!(rest[0], 1, "a frame");
+                let length = u32::from_le_bytes(rest[1..5].try_into().unwrap()) as usize;
+                assert_eq!(rest.len(), 5 + length, "and no message of an end");
+            }
+        }
     });
 }
