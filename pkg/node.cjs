@@ -21,16 +21,15 @@ var script_exports = {};
 __export(script_exports, {
   default: () => init,
   initSync: () => initSync,
-  randomSeed: () => randomSeed
+  randomSeed: () => import_node_seed.randomSeed
 });
 module.exports = __toCommonJS(script_exports);
-var import_node_crypto = require("node:crypto");
 var import_embedded = require("./embedded.cjs");
 var import_options = require("./options.cjs");
 var import_sampler = require("./sampler.cjs");
 __reExport(script_exports, require("./sampler.cjs"), module.exports);
+var import_node_seed = require("./node-seed.cjs");
 var { init, initSync } = (0, import_options.ready)((0, import_sampler.initSync)({ module: (0, import_embedded.bytes)() }));
-var randomSeed = globalThis.crypto ? import_sampler.randomSeed : () => String(import_node_crypto.webcrypto.getRandomValues(new BigUint64Array(1))[0]);
 // Annotate the CommonJS export names for ESM import in node:
 0 && (module.exports = {
   initSync,

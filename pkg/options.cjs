@@ -33,7 +33,10 @@ function optionsOf(name, options = {}, option) {
   }
   return options;
 }
-var isWasm = (value) => ArrayBuffer.isView(value) || ["ArrayBuffer", "SharedArrayBuffer", "WebAssembly.Module"].includes(tag(value));
+function isWasm(value) {
+  if (ArrayBuffer.isView(value)) return tag(value) !== "DataView" && tag(value.buffer) === "ArrayBuffer";
+  return ["ArrayBuffer", "WebAssembly.Module"].includes(tag(value));
+}
 function compiled(given) {
   if (isWasm(given)) return given;
   throw new import_sampler.SamplerError("field_type", `module must be a WebAssembly.Module or bytes, but is ${tag(given)}`);

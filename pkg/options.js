@@ -14,7 +14,11 @@ export function optionsOf(name, options = {}, option) {
   return options;
 }
 
-const isWasm = (value) => ArrayBuffer.isView(value) || ["ArrayBuffer", "SharedArrayBuffer", "WebAssembly.Module"].includes(tag(value));
+/** A module, or bytes that engines compile: no engine compiles shared ones, and not all read a DataView. */
+function isWasm(value) {
+  if (ArrayBuffer.isView(value)) return tag(value) !== "DataView" && tag(value.buffer) === "ArrayBuffer";
+  return ["ArrayBuffer", "WebAssembly.Module"].includes(tag(value));
+}
 
 /** The wasm given to `initSync`: compiled, or bytes. */
 export function compiled(given) {

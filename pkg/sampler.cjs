@@ -82,8 +82,13 @@ var copies = {
   Frame: "a Frame cannot be cloned, posted or copied, because its memory is the wasm's; send encode() and read it with Frame.decode",
   Generator: "a Generator cannot be cloned, posted or copied, because its memory is the wasm's; send state() and go on with Generator.fromState"
 };
+var Handle = class {
+  constructor(ptr, name) {
+    Object.seal(Object.assign(this, { ptr, name }));
+  }
+};
 function adopt(object, ptr, name, registry) {
-  const handle = Object.seal({ ptr, name });
+  const handle = new Handle(ptr, name);
   Object.defineProperty(object, HANDLE, { value: handle });
   Object.defineProperty(object, "_wasm", {
     get() {
@@ -95,7 +100,7 @@ function adopt(object, ptr, name, registry) {
 }
 function handleOf(object, name) {
   const handle = Object(object)[HANDLE];
-  if (handle === void 0 || handle.name !== name) {
+  if (!(handle instanceof Handle) || handle.name !== name) {
     throw new SamplerError("receiver_type", `this method must be called on a ${name}`);
   }
   return handle;
@@ -111,6 +116,16 @@ function disown(object, name, registry) {
   handle.ptr = 0;
   registry.unregister(handle);
   return ptr;
+}
+function secondHandle(object) {
+  let handle;
+  try {
+    handle = Object(object)[HANDLE];
+  } catch {
+  }
+  if (!(handle instanceof Handle)) return void 0;
+  const ptr = pointerOf(object, handle.name);
+  return handle.name === "Frame" ? Frame.__wrap(wasm.frame__share(ptr)) : Generator.__wrap(wasm.generator__share(ptr));
 }
 var Frame = class _Frame {
   static __wrap(ptr) {
@@ -847,6 +862,10 @@ function __wbg_get_imports() {
       const ret = arg0.add(arg1);
       return ret;
     },
+    __wbg_buffer_0eaa216bac6b8749: function(arg0) {
+      const ret = arg0.buffer;
+      return ret;
+    },
     __wbg_call_40b008ba32f73991: function() {
       return handleError(function(arg0, arg1) {
         const ret = arg0.call(arg1);
@@ -920,6 +939,20 @@ function __wbg_get_imports() {
     },
     __wbg_has_9b9a7a87a842ea13: function(arg0, arg1) {
       const ret = arg0.has(arg1);
+      return ret;
+    },
+    __wbg_instanceof_Error_74e3cca0c4a69161: function(arg0) {
+      let result;
+      try {
+        result = arg0 instanceof Error;
+      } catch (_) {
+        result = false;
+      }
+      const ret = result;
+      return ret;
+    },
+    __wbg_isView_7c4f5a7c257b3a84: function(arg0) {
+      const ret = ArrayBuffer.isView(arg0);
       return ret;
     },
     __wbg_is_2248ff2b575d60c7: function(arg0, arg1) {
@@ -1016,6 +1049,9 @@ function __wbg_get_imports() {
         return ret;
       }, arguments);
     },
+    __wbg_preventExtensions_57a96b9be277a218: function(arg0) {
+      Object.preventExtensions(arg0);
+    },
     __wbg_prototypesetcall_13162965d1fe7aa3: function(arg0, arg1, arg2) {
       Uint8Array.prototype.set.call(getArrayU8FromWasm0(arg0, arg1), arg2);
     },
@@ -1061,6 +1097,10 @@ function __wbg_get_imports() {
     },
     __wbg_static_accessor_GLOBAL_e4293fb22cbe77da: function() {
       const ret = typeof global === "undefined" ? void 0 : global;
+      return isLikeNone(ret) ? 0 : addToExternrefTable0(ret);
+    },
+    __wbg_static_accessor_SECOND_HANDLE_867c83bf945bd66f: function() {
+      const ret = typeof secondHandle === "undefined" ? void 0 : secondHandle;
       return isLikeNone(ret) ? 0 : addToExternrefTable0(ret);
     },
     __wbg_static_accessor_SELF_53bb20457401453d: function() {
@@ -1257,6 +1297,7 @@ var wasmModule;
 var wasmInstance;
 var wasm = notInitialized;
 function __wbg_finalize_init(instance, module2) {
+  if (wasm !== notInitialized) return wasm;
   wasmInstance = instance;
   wasm = instance.exports;
   wasmModule = module2;

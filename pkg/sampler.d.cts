@@ -279,8 +279,9 @@ export interface Trace {
     contract: "quillmate-v1";
     step: number;
     /**
-     * SHA-256 of the whole row as it came from the model: of its numbers as little-endian binary64, -0 written as 0. Left out
-     * where redacted, and in traces made before it was recorded.
+     * SHA-256 of the whole row as it came from the model: of its numbers as little-endian binary64. -0 is written as 0, except
+     * for a greedy decision of the older contract, which tells them apart. Left out where redacted, and in traces made before
+     * it was recorded.
      */
     logits_sha256?: string;
     stages: TraceStage[];

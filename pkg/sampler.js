@@ -31,9 +31,15 @@ const copies = {
     "a Generator cannot be cloned, posted or copied, because its memory is the wasm's; send state() and go on with Generator.fromState",
 };
 
+/** Sealed: libraries that wrap objects in proxies leave such ones as they are. */
+class Handle {
+  constructor(ptr, name) {
+    Object.seal(Object.assign(this, { ptr, name }));
+  }
+}
+
 function adopt(object, ptr, name, registry) {
-  // Sealed: libraries that wrap objects in proxies leave such ones as they are.
-  const handle = Object.seal({ ptr, name });
+  const handle = new Handle(ptr, name);
   Object.defineProperty(object, HANDLE, { value: handle });
   // structuredClone and postMessage read every enumerable property, and what one throws reaches their caller.
   Object.defineProperty(object, "_wasm", {
@@ -47,7 +53,8 @@ function adopt(object, ptr, name, registry) {
 
 function handleOf(object, name) {
   const handle = Object(object)[HANDLE];
-  if (handle === undefined || handle.name !== name) {
+  // A Proxy may answer with anything.
+  if (!(handle instanceof Handle) || handle.name !== name) {
     throw new SamplerError("receiver_type", `this method must be called on a ${name}`);
   }
   return handle;
@@ -65,6 +72,22 @@ function disown(object, name, registry) {
   handle.ptr = 0;
   registry.unregister(handle);
   return ptr;
+}
+
+/**
+ * Another object on what one of these classes holds, to be given to the wasm, which takes it over; undefined for what is of
+ * neither. It goes by the handle: a method of the object's own could give another's.
+ */
+function secondHandle(object) {
+  let handle;
+  try {
+    handle = Object(object)[HANDLE];
+  } catch {
+    // A Proxy that refuses to be read.
+  }
+  if (!(handle instanceof Handle)) return undefined;
+  const ptr = pointerOf(object, handle.name);
+  return handle.name === "Frame" ? Frame.__wrap(wasm.frame__share(ptr)) : Generator.__wrap(wasm.generator__share(ptr));
 }
 
 /**
@@ -944,6 +967,10 @@ function __wbg_get_imports() {
             const ret = arg0.add(arg1);
             return ret;
         },
+        __wbg_buffer_0eaa216bac6b8749: function(arg0) {
+            const ret = arg0.buffer;
+            return ret;
+        },
         __wbg_call_40b008ba32f73991: function() { return handleError(function (arg0, arg1) {
             const ret = arg0.call(arg1);
             return ret;
@@ -1001,6 +1028,20 @@ function __wbg_get_imports() {
         },
         __wbg_has_9b9a7a87a842ea13: function(arg0, arg1) {
             const ret = arg0.has(arg1);
+            return ret;
+        },
+        __wbg_instanceof_Error_74e3cca0c4a69161: function(arg0) {
+            let result;
+            try {
+                result = arg0 instanceof Error;
+            } catch (_) {
+                result = false;
+            }
+            const ret = result;
+            return ret;
+        },
+        __wbg_isView_7c4f5a7c257b3a84: function(arg0) {
+            const ret = ArrayBuffer.isView(arg0);
             return ret;
         },
         __wbg_is_2248ff2b575d60c7: function(arg0, arg1) {
@@ -1095,6 +1136,9 @@ function __wbg_get_imports() {
             const ret = Reflect.ownKeys(arg0);
             return ret;
         }, arguments); },
+        __wbg_preventExtensions_57a96b9be277a218: function(arg0) {
+            Object.preventExtensions(arg0);
+        },
         __wbg_prototypesetcall_13162965d1fe7aa3: function(arg0, arg1, arg2) {
             Uint8Array.prototype.set.call(getArrayU8FromWasm0(arg0, arg1), arg2);
         },
@@ -1138,6 +1182,10 @@ function __wbg_get_imports() {
         },
         __wbg_static_accessor_GLOBAL_e4293fb22cbe77da: function() {
             const ret = typeof global === 'undefined' ? undefined : global;
+            return isLikeNone(ret) ? 0 : addToExternrefTable0(ret);
+        },
+        __wbg_static_accessor_SECOND_HANDLE_867c83bf945bd66f: function() {
+            const ret = typeof secondHandle === 'undefined' ? undefined : secondHandle;
             return isLikeNone(ret) ? 0 : addToExternrefTable0(ret);
         },
         __wbg_static_accessor_SELF_53bb20457401453d: function() {
@@ -1358,6 +1406,7 @@ let WASM_VECTOR_LEN = 0;
 
 let wasmModule, wasmInstance, wasm = notInitialized;
 function __wbg_finalize_init(instance, module) {
+    if (wasm !== notInitialized) return wasm;
     wasmInstance = instance;
     wasm = instance.exports;
     wasmModule = module;
