@@ -145,7 +145,7 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|&stopping| stopping).await;
 }
 
-/// Streams a run's record, form 2: `head` is its JSON up to the frames and without the closing bracket. It has as many
+/// Streams a run's record, form 3: `head` is its JSON up to the frames and without the closing bracket. It has as many
 /// frames as tokens; one that is missing or cannot be read breaks the connection off, so that no client takes what came
 /// for the whole. The permit is given back when the record is through.
 pub fn record(

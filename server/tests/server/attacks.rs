@@ -147,13 +147,14 @@ fn connections_that_cannot_be_accepted_are_logged_and_tried_again() {
 fn watchers_that_do_not_read_are_let_go_and_can_come_back() {
     let data = tempdir().unwrap();
     let log = data.path().join("log");
-    // Long enough for all 64 to be watching at once, also on a busy machine.
     let flags = ["--max-run-tokens", "2500", "--write-timeout-ms", "8000"];
     let server = Server::limited(data.path(), "tiny", MEMORY, &flags, &log);
     let (id, frames) = long_run(&server);
     let stream = format!("/api/runs/{id}/stream?from=0");
-    let watchers: Vec<TcpStream> = (0..64).map(|_| connect(&server, &get(&server, &stream))).collect();
+    let mut watchers: Vec<TcpStream> = Vec::new();
     server.until("all places are taken", || {
+        // More come all the time: on a busy machine the first may be let go before the last is there.
+        watchers.extend((0..8).map(|_| connect(&server, &get(&server, &stream))));
         let answer = server.raw(&stream, &[]);
         assert!(answer.status() == 200 || answer.headers()["retry-after"] == "1");
         answer.status() == 429
