@@ -21,7 +21,7 @@ function server(answers: (string | null)[]) {
   return { access, asked, kept };
 }
 
-const statuses = async (access: Access, calls: number): Promise<number[]> =>
+const statuses = async (access: Access<RequestInit>, calls: number): Promise<number[]> =>
   Promise.all(Array.from({ length: calls }, async () => (await access.fetch("/api/health", {})).status));
 
 test("the token is asked for once, whoever calls, and kept", async () => {
