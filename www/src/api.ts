@@ -2,7 +2,7 @@
 import { count, list, object } from "./check";
 import { ApiError, apiError } from "./errors";
 import { type Message, messages } from "./stream";
-import { Access } from "./token";
+import { Access, browserStorage } from "./token";
 import * as wire from "./wire";
 
 /** Silence this long means the connection is gone, although nobody said so: the server sends a sign of life more often. */
@@ -24,7 +24,7 @@ interface Call extends RequestInit {
 }
 
 const access = new Access<Call>(
-  { getItem: (key) => localStorage.getItem(key), setItem: (key, value) => localStorage.setItem(key, value) },
+  browserStorage(),
   (question) => globalThis.prompt(question),
   // The time in which somebody looks for a token does not count: each request has the whole of its own.
   (path, { within, ...init }) => {

@@ -6,6 +6,28 @@ const KEY = "quillmate-token";
 /** What can be sent in a header. */
 const SENDABLE = /^[\x21-\x7e]+$/u;
 
+/** Where the token is kept: in the browser's storage, or for as long as the page is open where that is switched off. */
+export function browserStorage(): Pick<Storage, "getItem" | "setItem"> {
+  const here = new Map<string, string>();
+  return {
+    getItem(key) {
+      try {
+        return localStorage.getItem(key) ?? here.get(key) ?? null;
+      } catch {
+        return here.get(key) ?? null;
+      }
+    },
+    setItem(key, value) {
+      here.set(key, value);
+      try {
+        localStorage.setItem(key, value);
+      } catch {
+        // It is kept here then.
+      }
+    },
+  };
+}
+
 export class Access<Init extends RequestInit> {
   /** Whether the reader was asked and gave no token; then nobody asks again before the page is loaded anew. */
   private declined = false;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Access } from "../src/token";
+import { Access, browserStorage } from "../src/token";
 
 const RIGHT = "correct-horse-battery-staple";
 
@@ -62,4 +62,12 @@ test("what a call says beside it stays", async () => {
   await spy.fetch("/api/runs", { method: "POST", headers: { "content-type": "application/json" } });
   expect(seen).toEqual(["application/json", "POST"]);
   expect((await access.fetch("/api/health", {})).status).toBe(200);
+});
+
+test("a browser whose storage is switched off keeps the token while the page is open", () => {
+  // As here, where there is none at all.
+  const storage = browserStorage();
+  expect(storage.getItem("quillmate-token")).toBeNull();
+  storage.setItem("quillmate-token", RIGHT);
+  expect(storage.getItem("quillmate-token")).toBe(RIGHT);
 });
