@@ -27,11 +27,21 @@ const access = new Access<Call>(
   browserStorage(),
   (question) => globalThis.prompt(question),
   // The time in which somebody looks for a token does not count: each request has the whole of its own.
-  (path, { within, ...init }) => {
-    const deadline = within === null ? [] : [AbortSignal.timeout(within)];
-    return fetch(path, { ...init, signal: AbortSignal.any([...deadline, ...(init.signal ? [init.signal] : [])]) });
-  },
+  (path, { within, ...init }) => fetch(path, { ...init, signal: limited(within, init.signal) }),
 );
+
+/**
+ * Aborted when the time is over, or when `signal` is. A timer of our own, because nothing holds an `AbortSignal.timeout` that only
+ * `AbortSignal.any` looks at: it may be collected before its time, and then the request never ends.
+ */
+function limited(within: number | null, signal: AbortSignal | null | undefined): AbortSignal | null {
+  if (within === null) return signal ?? null;
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(new DOMException("The deadline is over.", "TimeoutError")), within);
+  if (signal?.aborted === true) controller.abort(signal.reason);
+  signal?.addEventListener("abort", () => controller.abort(signal.reason), { once: true });
+  return controller.signal;
+}
 
 async function call(path: string, init: Call): Promise<Response> {
   let answer: Response;
