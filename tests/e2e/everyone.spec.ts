@@ -138,6 +138,25 @@ test("with the keyboard alone: generate, step through takes, set, preview, copy 
   await expect(seed).toHaveText(`seed ${copied}`);
 });
 
+test("the focus leaves the text and stays away, also from where a line wraps", async ({ context, server }) => {
+  const desk = await Desk.open(context, server.url);
+  await desk.replaceAll("The rain had not stopped for nine days when they opened the gate. ".repeat(6).trim());
+  const focused = (): Promise<string> => desk.page.evaluate(() => document.activeElement?.id ?? "");
+  for (const edge of ["End", "Home"]) {
+    await desk.page.keyboard.press("Control+Home");
+    await desk.page.keyboard.press("ArrowDown");
+    await desk.page.keyboard.press(edge);
+    await desk.page.keyboard.press("Alt+s");
+    await expect(desk.page.getByLabel("Temperature", { exact: true })).toBeFocused();
+    // What the editor does in the frames after it lost the focus must not fetch it back.
+    await desk.page.evaluate(async () => {
+      for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame);
+    });
+    expect(await focused()).toBe("set-temperature");
+    await desk.paper().focus();
+  }
+});
+
 test("a screen reader hears sentences, not letters, and the end", async ({ context, server }) => {
   const desk = await Desk.open(context, server.url);
   const said = desk.page.getByRole("status");

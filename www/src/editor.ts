@@ -2,7 +2,18 @@
 // shows the manuscript and says what the writer does to it.
 import { defaultKeymap, historyKeymap } from "@codemirror/commands";
 import { closeSearchPanel, openSearchPanel, search, searchKeymap } from "@codemirror/search";
-import { Compartment, EditorState, type Extension, Prec, type Range, StateEffect, StateField } from "@codemirror/state";
+import {
+  Annotation,
+  Compartment,
+  EditorSelection,
+  EditorState,
+  type Extension,
+  Prec,
+  type Range,
+  StateEffect,
+  StateField,
+  Transaction,
+} from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, keymap, placeholder, WidgetType } from "@codemirror/view";
 import sheetText from "./editor.css?inline";
 import { Manuscript, manuscript, opened, spacesBefore } from "./manuscript";
@@ -35,6 +46,27 @@ const nothing: Overlay = { active: null, several: [], preview: null, again: null
 const overlay = StateField.define<Overlay>({
   create: () => nothing,
   update: (now, tr) => tr.effects.reduce((last, effect) => (effect.is(setOverlay) ? effect.value : last), now),
+});
+
+const letGo = Annotation.define<boolean>();
+
+/**
+ * A cursor where a line wraps belongs to one of the two lines, and CodeMirror (6.43) sets the browser's selection again for
+ * it in the frame after the focus went elsewhere; Chromium then moves the focus back into the text. Without focus there is
+ * no cursor to see, so it belongs to neither.
+ */
+const staysAway = EditorView.domEventObservers({
+  blur(_, view) {
+    // Not at once: the focus may go in the middle of an update.
+    queueMicrotask(() => {
+      const { main } = view.state.selection;
+      if (view.hasFocus || !main.empty || main.assoc === 0) return;
+      view.dispatch({
+        selection: EditorSelection.cursor(main.head),
+        annotations: [letGo.of(true), Transaction.addToHistory.of(false)],
+      });
+    });
+  },
 });
 
 class Instead extends WidgetType {
@@ -126,6 +158,7 @@ export class Editor {
       search({ top: true }),
       keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap]),
       EditorView.lineWrapping,
+      staysAway,
       EditorView.contentAttributes.of({
         "aria-label": "Your story",
         tabindex: "0",
@@ -135,6 +168,7 @@ export class Editor {
       }),
       EditorView.decorations.compute([passages, overlay, writing, "doc"], decorate),
       EditorView.updateListener.of((update) => {
+        if (update.transactions.some((tr) => tr.annotation(letGo) === true)) return;
         for (const tr of update.transactions) this.manuscript.follow(tr);
         if (!update.docChanged && !update.selectionSet && update.startState.field(passages) === update.state.field(passages))
           return;
