@@ -269,3 +269,15 @@ pub(crate) fn nucleus(probabilities: &[f64], top_p: f64, least: u32) -> Vec<u32>
     });
     ranks().filter(|rank| last.is_none_or(|last| *rank <= last)).map(|(_, at)| at).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::walk;
+
+    /// Rounding may leave the whole sum at or below the draw.
+    #[test]
+    fn a_draw_above_the_whole_sum_gives_the_last_token_that_has_a_probability() {
+        let walked = |u| walk([(3, 0.5), (5, 0.25), (9, 0.0)].into_iter(), u);
+        assert_eq!([0.0, 0.5, 0.75, 0.9].map(walked), [3, 5, 5, 5]);
+    }
+}

@@ -370,3 +370,21 @@ fn check<L: Logit>(logits: &[L]) -> Result<u32, MosaicError> {
         None => Ok(vocabulary),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Candidates, drawn};
+    use crate::core::splitmix::{streams, uniform};
+
+    #[test]
+    fn a_draw_equal_to_a_running_sum_goes_on_and_one_above_all_gives_the_last() {
+        let u = uniform(42, 3, streams::TOKENS);
+        let chosen = |probabilities: &[f64]| {
+            let ids = [4, 7, 9][..probabilities.len()].to_vec();
+            drawn(&Candidates { ids, probabilities: probabilities.to_vec() }, 42, 3).token_id
+        };
+        assert_eq!(chosen(&[u, 1.0 - u]), 7);
+        assert_eq!(chosen(&[u.next_up(), 1.0 - u.next_up()]), 4);
+        assert_eq!(chosen(&[u / 4.0, u / 4.0, u / 4.0]), 9);
+    }
+}

@@ -149,10 +149,11 @@ fn different_logits_of_one_probability_at_the_cut() {
         (vec![low, low, high], 0.5, vec![0, 1]),
         (vec![low - 3.0, low, low, high, low - 4.0], 0.5, vec![1, 2]),
     ] {
-        for pad in [0, 61, 1000] {
+        for (pad, temperature) in [(0, 1.0), (61, 1.0), (1000, 1.0), (61, 1000.0)] {
             // And among many tokens that are never kept.
-            let row = [row.clone(), vec![-30.0; pad]].concat();
-            let settings = Settings::new(1.0, 0, top_p).expect("valid");
+            let row =
+                [row.clone(), vec![-30.0; pad]].concat().iter().map(|logit| logit * temperature).collect::<Vec<_>>();
+            let settings = Settings::new(temperature, 0, top_p).expect("valid");
             let answers = Answers::new(&row, &settings);
             assert_eq!(distribution(&row, &settings).expect("good").ids(), kept, "{top_p}");
             let mut counts = Counts::default();

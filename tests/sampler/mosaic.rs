@@ -300,8 +300,9 @@ proptest! {
         }
         for (seed, (_, emitted)) in seeds.iter().zip(samplers) {
             let mut alone = Sampler::new(strategy, *seed);
-            for token in emitted {
-                prop_assert_eq!(alone.next(&row(alone.draws())).unwrap().token_id, token);
+            for (drawn, token) in (0..).zip(emitted) {
+                prop_assert_eq!(alone.draws(), drawn);
+                prop_assert_eq!(alone.next(&row(drawn)).unwrap().token_id, token);
             }
         }
     }

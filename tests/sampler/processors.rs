@@ -781,6 +781,67 @@ fn parameters_out_of_range_are_refused() {
     assert_eq!(message, "field settings.processors[1].p is missing");
 }
 
+/// What a rule makes of −0 is 0, so that the order of equal logits stays that of their ids.
+#[test]
+fn no_processor_makes_a_negative_zero() {
+    let penalty = Penalty { penalty: 1.5, window: Window::default(), exempt: vec![] };
+    for list in [vec![Processor::RepetitionPenalty(penalty)], vec![Processor::Temperature(2.0)]] {
+        let mut row = [-0.0, 1.0];
+        apply(list, &mut row, &[0], 0);
+        assert_eq!(row[0].to_bits(), 0);
+    }
+}
+
+/// The power of DRY stops at 2^100, and one of a base next to 1 costs no more than the repetition is long.
+#[test]
+fn the_power_of_dry_has_an_end() {
+    for (base, repeated, expected) in [
+        (2.0, 100, -2f64.powi(98)),
+        (2.0, 102, -2f64.powi(100)),
+        (2.0, 120, -2f64.powi(100)),
+        (1f64.next_up(), 40, -(1.0 + 38.0 * f64::EPSILON)),
+    ] {
+        let mut row = [0.0, 0.0];
+        let it = Dry { multiplier: 1.0, base, allowed_length: 1, window: Window::default(), breakers: vec![] };
+        apply(vec![Processor::DryV2(it)], &mut row, &vec![0; repeated], 0);
+        assert_eq!(row, [expected, 0.0], "base {base}, {repeated} times the same token");
+    }
+}
+
+/// Where all the probability is in a prefix, rounding may have it add up to 1 before the last token.
+#[test]
+fn top_p_of_1_keeps_all() {
+    for version in [Processor::TopP, Processor::TopPV2] {
+        let mut row = [0.0, -40.0, -41.0];
+        apply(vec![version(Filter { value: 1.0, min_keep: 1 })], &mut row, &[], 0);
+        assert_eq!(row, [0.0, -40.0, -41.0]);
+    }
+}
+
+/// The sum of squared deviations as CONTRACT.md writes it: another form of it, equal on paper, rounds to another cut.
+#[test]
+fn top_n_sigma_squares_the_deviations() {
+    for (logits, n, expected) in [
+        ([8.4, 8.1, 11.3, 9.7], 2.294_893_505_921_898_2, vec![2, 3]),
+        ([11.0, 8.0, 9.8, 10.9], 0.994_191_625_601_919_4, vec![0, 2, 3]),
+    ] {
+        let mut row = logits;
+        apply(vec![Processor::TopNSigma(Filter { value: n, min_keep: 1 })], &mut row, &[], 0);
+        assert_eq!(kept(&row), expected, "{logits:?}");
+    }
+}
+
+#[test]
+fn xtc_acts_where_its_draw_is_below_its_probability() {
+    let row = [0.4f64, 0.3, 0.2, 0.1].map(ln);
+    let u = uniform(7, 0, 4);
+    for (probability, left) in [(u.next_down(), 4), (u, 4), (u.next_up(), 2)] {
+        let mut changed = row;
+        apply(vec![Processor::Xtc(Xtc { probability, threshold: 0.15, exempt: vec![] })], &mut changed, &[], 7);
+        assert_eq!(kept(&changed).len(), left, "{probability}");
+    }
+}
+
 #[test]
 fn xtc_draws_from_a_stream_of_its_own() {
     let row = [0.4f64, 0.3, 0.2, 0.1].map(ln);

@@ -166,6 +166,7 @@ fn what_is_no_row_is_refused_and_named() {
 #[test]
 fn what_looks_at_the_whole_row_needs_it() {
     let part = SparseRow::new(&[3, 8, 1], &[2.0f32, 1.0, 0.0], 10).unwrap();
+    assert_eq!((part.ids(), part.logits()), (&[1, 3, 8][..], &[0.0, 2.0, 1.0][..]));
     let settings = Settings::new(0.8, 2, 1.0).unwrap();
     let filter = Processor::MinP(Filter { value: 0.1, min_keep: 1 });
     let processors = Processors::new(vec![filter]).unwrap();

@@ -208,6 +208,23 @@ fn a_million_draws_follow_the_target() {
     assert!(worst.iter().all(|ratio| *ratio > 100.0), "the wrong rules pass: {worst:?}");
 }
 
+/// Where p and q are the same, nothing is left of p above q: a draft without any probability is replaced by a draw from p,
+/// divided by what it adds up to.
+#[test]
+fn without_a_residual_the_token_is_drawn_from_the_target() {
+    for (p, u, token) in [
+        ([0.0, 0.25, 0.75], 0.0, 1),
+        ([0.0, 0.25, 0.75], 0.249, 1),
+        ([0.0, 0.25, 0.75], 0.25, 2),
+        ([0.0, 0.25, 0.75], 0.9, 2),
+        // Their sum is 1 and half a millionth: token 1 ends at 0.49999975.
+        ([0.0, 0.5, 0.500_000_5], 0.499_999_7, 1),
+        ([0.0, 0.5, 0.500_000_5], 0.499_999_8, 2),
+    ] {
+        assert_eq!(ours(&p, &p, 0, 0.5, u), Speculation { token, accepted: false }, "{p:?} at {u}");
+    }
+}
+
 #[test]
 fn refusals_name_what_is_wrong() {
     let p = [0.5, 0.5];

@@ -257,3 +257,182 @@ fn floor_of_log2(x: f64) -> f64 {
     let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
     ((bits >> 52 & 0x7ff) as f64 - 1023.0) + (mantissa - 1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bound, Vectors, total};
+    use super::*;
+    use crate::core::distribution::distribution;
+    use crate::core::logits::Logit;
+    use crate::core::settings::Settings;
+    use crate::core::splitmix::{draw, uniform};
+    use quillmate_kernels::rows::Precision;
+
+    #[test]
+    fn the_logarithm_is_below_and_near() {
+        for at in 0..100_000 {
+            let x = f64::from_bits(draw(1, at, 0) >> 1).clamp(f64::MIN_POSITIVE, f64::MAX);
+            let below = x.log2() - floor_of_log2(x);
+            assert!((0.0..0.09).contains(&below) || x.is_nan(), "{x:e}: {below}");
+        }
+        assert_eq!([0.25, 1.0, 3.0, 1024.0].map(floor_of_log2), [-2.0, 0.0, 1.5, 10.0]);
+    }
+
+    /// Against a sort and a walk. The weights are whole numbers, so that every order of additions gives the same sums, and
+    /// the targets lie between them.
+    #[test]
+    fn what_is_reached_is_what_a_walk_over_sorted_tokens_reaches() {
+        let mut scratch = Scratch::new();
+        let mut reached = 0;
+        for case in 0..600u64 {
+            let random = |at: u64| uniform(case, at, 0);
+            let count = [1, 2, 31, 32, 33, 100, 700, 3000][(case % 8) as usize];
+            let logit = |at: u64| match case / 8 % 5 {
+                0 => random(at) * 20.0 - 10.0,
+                // Few values, so that many tokens are equal.
+                1 => (random(at) * 4.0).floor(),
+                2 => 1.5,
+                // Two heaps far from each other, so that one round does not part those of a heap.
+                3 => random(at) * 1e-6 + if at % 3 == 0 { 1e6 } else { -1e6 },
+                // Most tokens in a heap within a heap.
+                _ => random(at) * 10f64.powi(-((at % 4) as i32) * 4),
+            };
+            scratch.ids = (0..count).map(|at| at as u32 * 3).collect();
+            scratch.logits = (0..count).map(logit).collect();
+            // As weights are, the same for the same logit.
+            scratch.weights = scratch.logits.iter().map(|logit| ((logit.to_bits() >> 20) % 5 + 1) as f64).collect();
+            let mut order: Vec<usize> = (0..count as usize).collect();
+            order.sort_by(|a, b| scratch.logits[*b].total_cmp(&scratch.logits[*a]).then(a.cmp(b)));
+            let (lowest, highest) = (scratch.logits[order[order.len() - 1]], scratch.logits[order[0]]);
+            let sum: f64 = scratch.weights.iter().sum();
+            for part in [0.0, 0.001, 0.1, 0.3, 0.5, 0.77, 0.95, 0.999, 1.1] {
+                let above = if case % 2 == 0 { 0.0 } else { 17.0 };
+                let target = above + (part * sum).floor() + 0.5;
+                let mut before = above;
+                let expected = order.iter().find_map(|&at| {
+                    let found = before + scratch.weights[at] >= target;
+                    before += if found { 0.0 } else { scratch.weights[at] };
+                    found.then_some((at, before))
+                });
+                for margin in [0.0, 0.75] {
+                    let found = scratch.reach(target, above, lowest - margin, highest + margin);
+                    assert_eq!(found, expected, "case {case}, {count} tokens, {part} of {sum}");
+                }
+                reached += usize::from(expected.is_some());
+            }
+        }
+        assert!(reached > 4000);
+    }
+
+    fn bell(length: usize, seed: u64, width: f64) -> Vec<f32> {
+        let normal = |at: u64| (0..12).map(|stream| uniform(seed, at, stream)).sum::<f64>() - 6.0;
+        (0..length as u64).map(|at| (normal(at) * width) as f32).collect()
+    }
+
+    /// Shows a level of a row and the sum of its weights.
+    fn looked_at(
+        scratch: &mut Scratch,
+        row: &[f32],
+        temperature: f64,
+        precision: Precision,
+        see: impl FnOnce(&mut Scratch, &Level, f64),
+    ) {
+        let numbers = f32::numbers(row);
+        let highest = scratch.scan(Vectors::best(), numbers).expect("a good row");
+        let weighing = Weighing { highest, scale: std::f64::consts::LOG2_E / temperature };
+        let bound = Bound::new(precision, row.len());
+        let level = Level {
+            vectors: Vectors::best(),
+            row: numbers,
+            length: row.len(),
+            weighing,
+            temperature,
+            precision,
+            bound,
+        };
+        scratch.picked_from = None;
+        let sum = scratch.sum(&level, f64::NEG_INFINITY);
+        see(scratch, &level, sum);
+    }
+
+    fn last_kept(row: &[f32], temperature: f64, top_p: f64) -> (f64, u32) {
+        let kept = distribution(row, &Settings::new(temperature, 0, top_p).expect("valid")).expect("good");
+        let rank = |id: &u32| (f64::from(row[*id as usize]), *id);
+        kept.ids().iter().map(rank).min_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))).expect("one at least")
+    }
+
+    /// In a long row with many likely tokens the cut is looked for where a sample of the row says, and found there.
+    #[test]
+    fn a_long_row_is_cut_where_its_sample_says() {
+        let mut scratch = Scratch::new();
+        for (length, seed) in [(16_384, 1), (20_000, 2), (50_001, 3)] {
+            let row = bell(length, seed, 1.0);
+            for top_p in [0.3, 0.5, 0.8, 0.9, 0.95, 0.99] {
+                let expected = last_kept(&row, 1.0, top_p);
+                for precision in [Precision::Coarse, Precision::Fine] {
+                    looked_at(&mut scratch, &row, 1.0, precision, |scratch, level, sum| {
+                        let target = top_p * sum;
+                        let least = (1.0 - top_p) * sum / length as f64;
+                        let range = -least.log2() / level.weighing.scale;
+                        let bracket =
+                            scratch.estimate(level, range, sum - target).expect("there are many likely tokens");
+                        let highest = bracket.highest.unwrap_or(level.weighing.highest);
+                        assert!(
+                            bracket.lowest <= expected.0 && expected.0 <= highest,
+                            "{length} {top_p}: {expected:?}"
+                        );
+                        assert!(
+                            highest - bracket.lowest < range / 6.0,
+                            "{length} {top_p}: {} to {highest}",
+                            bracket.lowest
+                        );
+                        let Looked::Found(cut) = scratch.cut_within(level, &bracket, target) else {
+                            assert!(precision == Precision::Coarse, "{length} {top_p}");
+                            return;
+                        };
+                        assert_eq!((cut.logit, cut.id), expected, "{length} {top_p}");
+                        let kept = total(&scratch.sums);
+                        assert!((kept / sum - top_p).abs() < 1e-2, "{length} {top_p}: {kept} of {sum}");
+                    });
+                }
+            }
+        }
+    }
+
+    /// No sample is taken of a short row, of one with few likely tokens, and of one whose likely tokens are in few blocks.
+    #[test]
+    fn where_little_is_likely_no_sample_is_taken() {
+        let mut scratch = Scratch::new();
+        let mut one_peak = vec![-40.0f32; 32_768];
+        one_peak[5] = 3.0;
+        let mut a_peak_a_block = one_peak.clone();
+        for at in (0..32_768).step_by(BLOCK) {
+            a_peak_a_block[at] = 2.0;
+        }
+        for row in [bell(16_320, 4, 1.0), one_peak, a_peak_a_block] {
+            looked_at(&mut scratch, &row, 1.0, Precision::Fine, |scratch, level, sum| {
+                assert!(scratch.estimate(level, 12.0, 0.1 * sum).is_none());
+                let cut = scratch.cut(level, 0.9, sum).expect("a clear cut");
+                assert_eq!((cut.logit, cut.id), last_kept(&row, 1.0, 0.9));
+            });
+        }
+    }
+
+    /// What the fast path is for: rows like a model's are cut without the contract's arithmetic.
+    #[test]
+    fn the_cut_is_found_without_the_contract() {
+        let mut scratch = Scratch::new();
+        for length in [2, 40, 300, 5000, 20_000] {
+            for seed in 10..20 {
+                let temperature = [0.25, 1.0, 4.0][seed as usize % 3];
+                let row = bell(length, seed, 2.0 * temperature);
+                for top_p in [0.1, 0.5, 0.9, 0.99, 0.9999] {
+                    looked_at(&mut scratch, &row, temperature, Precision::Fine, |scratch, level, sum| {
+                        let cut = scratch.cut(level, top_p, sum).expect("a clear cut");
+                        assert_eq!((cut.logit, cut.id), last_kept(&row, temperature, top_p), "{length} {seed} {top_p}");
+                    });
+                }
+            }
+        }
+    }
+}

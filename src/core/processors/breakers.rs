@@ -128,3 +128,27 @@ impl Automaton {
         last
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Breakers;
+    use crate::core::splitmix::draw;
+
+    /// Against a look at every place. Of three tokens, so that sequences begin within each other.
+    #[test]
+    fn the_breaker_that_ends_last_is_found() {
+        let after = |sequences: &[Vec<u32>], history: &[u32]| Breakers::new(sequences).tokens_after_last(history);
+        assert_eq!(after(&[vec![1, 1, 2]], &[1, 1, 1, 2, 9]), 1);
+        for case in 0..2000 {
+            let random = |at: u64, below: u64| draw(case, at, 0) % below;
+            let tokens =
+                |at: u64, length: u64| (0..length).map(|i| random(1000 * at + i, 3) as u32).collect::<Vec<u32>>();
+            let sequences: Vec<Vec<u32>> = (1..1 + random(1, 4)).map(|at| tokens(at, 1 + random(at + 9, 5))).collect();
+            let history = tokens(50, random(2, 12));
+            let ends =
+                (0..=history.len()).filter(|end| sequences.iter().any(|sequence| history[..*end].ends_with(sequence)));
+            let expected = history.len() - ends.max().unwrap_or(0);
+            assert_eq!(after(&sequences, &history), expected, "{sequences:?} in {history:?}");
+        }
+    }
+}

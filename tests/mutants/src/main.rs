@@ -2,8 +2,8 @@
 //! source files below TREE at once, each behind a switch, so that one build holds them all and a run of the tests chooses
 //! one. What each kind becomes is said in [`weave`].
 //!
-//! LEFT-OUT names the mutants, by their number in the list, that do not compile this way. REPORT is a JSON array of the
-//! numbers of those put in.
+//! LEFT-OUT names the mutants, by their number in the list, that do not compile this way. REPORT is JSON: the
+//! numbers of those put in (`woven`), and of those that are no Rust (`invalid`).
 
 mod weave;
 
@@ -48,14 +48,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             files.entry(&mutant.file).or_default().push((id, mutant));
         }
     }
-    let mut put_in = Vec::new();
+    let (mut woven, mut invalid) = (Vec::new(), Vec::new());
     for (file, mutants) in files {
         let path = Path::new(tree).join(file);
-        let (text, ids) = weave::weave(&fs::read_to_string(&path)?, &mutants)?;
+        let (text, in_it, not_rust) = weave::weave(&fs::read_to_string(&path)?, &mutants)?;
         fs::write(path, text)?;
-        put_in.extend(ids);
+        woven.extend(in_it);
+        invalid.extend(not_rust);
     }
-    put_in.sort_unstable();
-    println!("{}", serde_json::to_string(&put_in)?);
+    woven.sort_unstable();
+    println!("{}", serde_json::json!({ "woven": woven, "invalid": invalid }));
     Ok(())
 }

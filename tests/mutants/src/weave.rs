@@ -79,10 +79,12 @@ struct Finder<'a> {
     changes: Vec<Change>,
     /// Of each `match` around: whether it has an arm for all that is left.
     complete: Vec<bool>,
+    /// Those that are no Rust: `let` stands in no `||`.
+    invalid: Vec<u32>,
 }
 
-/// The file with its mutants, and the numbers of those that are in it.
-pub fn weave(text: &str, mutants: &[(u32, &Mutant)]) -> Result<(String, Vec<u32>), String> {
+/// The file with its mutants, the numbers of those that are in it, and of those that could not compile.
+pub fn weave(text: &str, mutants: &[(u32, &Mutant)]) -> Result<(String, Vec<u32>, Vec<u32>), String> {
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
     let mut starts = vec![0];
     starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
@@ -102,9 +104,10 @@ pub fn weave(text: &str, mutants: &[(u32, &Mutant)]) -> Result<(String, Vec<u32>
         };
         wanted.entry((genre, mutant.span.start)).or_default().push((*id, mutant.replacement.clone()));
     }
-    let mut finder = Finder { offsets: &offsets, text, wanted, changes: Vec::new(), complete: Vec::new() };
+    let mut finder =
+        Finder { offsets: &offsets, text, wanted, changes: Vec::new(), complete: Vec::new(), invalid: Vec::new() };
     finder.visit_file(&file);
-    let mut changes = finder.changes;
+    let Finder { mut changes, invalid, .. } = finder;
     // Where two begin at one place: what is put before the body, then the outer one.
     changes
         .sort_by_key(|change| (change.whole.start, !matches!(change.kind, Kind::Body), usize::MAX - change.whole.end));
@@ -115,7 +118,7 @@ pub fn weave(text: &str, mutants: &[(u32, &Mutant)]) -> Result<(String, Vec<u32>
             ids.extend(deleted.iter().map(|(id, _)| id));
         }
     }
-    Ok((render(text, 0..text.len(), &changes), ids))
+    Ok((render(text, 0..text.len(), &changes), ids, invalid))
 }
 
 impl Finder<'_> {
@@ -179,8 +182,10 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr_binary(&mut self, expr: &'ast ExprBinary) {
         let bound = matches!(&*expr.left, Expr::Let(_)) || matches!(&*expr.right, Expr::Let(_)) || chain(&expr.left);
-        let ids = if bound { Vec::new() } else { self.take("operator", &expr.op) };
-        if !ids.is_empty() {
+        let ids = self.take("operator", &expr.op);
+        if bound {
+            self.invalid.extend(ids.iter().map(|(id, _)| id));
+        } else if !ids.is_empty() {
             let (left, right) = (self.range(&expr.left), self.range(&expr.right));
             let op = self.text[self.range(&expr.op)].to_owned();
             let kind = match expr.op {
