@@ -313,7 +313,7 @@ mod tests {
             let middle = (f64::from(k) * std::f64::consts::LN_2).to_bits();
             (0..7).map(move |at| f64::from_bits((middle + at).saturating_sub(3)))
         });
-        let tiny = (54..1074).flat_map(|e| [2.0, -2.0].map(|two: f64| two.signum() * 2f64.powi(-e)));
+        let tiny = (1..970u64).flat_map(|field| [1.0, -1.0].map(|sign| sign * f64::from_bits(field << 52)));
         let random = (0..200_000).map(|at| -746.0 + 1456.0 * (draw(1, at, 0) >> 11) as f64 / (1u64 << 53) as f64);
         let ends = [0.0, -0.0, -746.0, -745.2, -745.1, -708.4, -708.3, -707.0, 708.0, 709.78, 709.79, 710.0];
         for x in beside.chain(tiny).chain(random).chain(ends) {
