@@ -488,7 +488,10 @@ impl fmt::Display for Field {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldError, Object};
+    use super::{Field, FieldError, Object, Scalar};
+    use serde::Deserialize;
+    use serde::de::IntoDeserializer;
+    use serde::de::value::Error;
 
     /// Takes `a`, judges it, then takes `b`.
     fn read(text: &str) -> Result<(u64, u32), FieldError> {
@@ -515,5 +518,55 @@ mod tests {
         };
         assert_eq!(read(r#"{"a": 1, "b": 4294967296, "c": 3}"#), Err(b));
         assert_eq!(read(r#"{"a": 1, "b": 2, "c": 3}"#), Err(FieldError::Unknown("c".into())));
+    }
+
+    #[test]
+    fn an_integer_may_be_written_as_a_float_as_far_as_floats_know_it() {
+        let a = |text: &str| read(&format!(r#"{{"a": {text}, "b": 2}}"#)).map(|(a, _)| a);
+        assert_eq!(a("7.0"), Ok(7));
+        assert_eq!(a("9007199254740992.0"), Ok(1 << 53));
+        for (text, found) in [
+            ("7.5", "7.5"),
+            ("9007199254740994.0", "9007199254740994"),
+            ("-1.0", "-1"),
+            ("1e300", "1e300"),
+            (r#""7""#, r#""7""#),
+            ("[1, 2]", "a list of 2"),
+            ("{}", "an object"),
+            ("null", "null"),
+            ("true", "true"),
+        ] {
+            let Err(FieldError::Type { found: said, .. }) = a(text) else { panic!("{text}") };
+            assert_eq!(said, found);
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_shortened_and_says_so() {
+        let said = |length: usize| {
+            let Err(FieldError::Type { found, .. }) = read(&format!(r#"{{"a": "{}"}}"#, "x".repeat(length))) else {
+                panic!()
+            };
+            found
+        };
+        assert_eq!(said(20), format!("\"{}\"", "x".repeat(20)));
+        assert!(said(100).ends_with("x…") && said(100).chars().count() <= 61, "{}", said(100));
+    }
+
+    #[test]
+    fn what_is_not_of_the_form_is_named() {
+        let syntax = |text: &str| Object::parse(text).unwrap_err().to_string();
+        assert!(
+            syntax("3").starts_with("not valid JSON: invalid type: integer `3`, expected an object"),
+            "{}",
+            syntax("3")
+        );
+        let wide: serde::de::value::I128Deserializer<Error> = 5i128.into_deserializer();
+        let error = Field::deserialize(wide).unwrap_err().to_string();
+        assert!(error.ends_with("expected a value"), "{error}");
+        let entries = Object::parse(r#"{"b": 1, "a": null}"#).unwrap().into_entries();
+        let keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["b", "a"]);
+        assert!(matches!(entries[0].1, Field::Scalar(Scalar::Integer(1))));
     }
 }

@@ -117,6 +117,15 @@ impl Refusal for RecordError {
     fn index(&self) -> Option<u64> {
         match self {
             Self::NotBase64(index) | Self::Decision(index) | Self::Frame { index, .. } => Some(*index),
+            Self::State(error) => error.index(),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::State(error) => error.value(),
+            Self::Frame { error, .. } => error.value(),
             _ => None,
         }
     }

@@ -284,6 +284,8 @@ fn a_set_holds_what_was_put_in() {
     assert!(set.iter().eq(ids));
     assert!((0..200).all(|id| set.contains(id) == ids.contains(&id)));
     assert_eq!(Allowed::none(0).iter().count(), 0);
+    // The vocabulary ends where a word of bits does.
+    assert!(!Allowed::none(64).contains(64));
 }
 
 /// Whether a beginning can still become one of the texts, in these tokens: by trying.

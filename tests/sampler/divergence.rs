@@ -639,6 +639,7 @@ fn form_1_is_read_and_what_it_did_not_hold_is_not_known() {
     let record = good();
     let old = json!({"record": 1, "model": {"name": "m", "sha256": "aa", "tokenizer_sha256": "bb", "vocab": 60},
         "start": record["start"], "tokens": record["tokens"], "frames": record["frames"], "reason": "length"});
+    assert_eq!(read(&old).stop.reason.as_deref(), Some("length"));
     let comparison = compare(&old, &record);
     assert_eq!(comparison.outcome, Outcome::Insufficient);
     let lacks = |what| Missing { what, record: Side::First, step: None };
@@ -716,4 +717,15 @@ proptest! {
         prop_assert_eq!((first.what, first.step), expected, "{}", &comparison.paragraph);
         prop_assert_eq!(compare(&other, &other).outcome, Outcome::Same);
     }
+}
+
+/// What a build says of itself, so that the record of a run tells what computed it.
+#[test]
+fn a_release_names_its_version_its_target_and_its_features() {
+    let identity = Identity::of_this_release();
+    assert_eq!(identity.crate_version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    assert_eq!(identity.target.as_deref(), Some(quillmate_sampler::TARGET));
+    let features = identity.environment.build_features.expect("a build knows its features");
+    assert_eq!(features.split(' ').any(|feature| feature == "parallel"), cfg!(feature = "parallel"));
+    assert!(features.split(' ').any(|feature| feature.starts_with('+')), "no instruction sets in {features}");
 }

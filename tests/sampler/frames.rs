@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quillmate_sampler::{
-    Claim, Dtype, Frame, FrameError, Layout, Record, Refusal, Run, Settings, Verdict, distribution, verify,
+    Claim, Dtype, Frame, FrameError, Layout, Record, Refusal, Run, Settings, SparseRow, Verdict, distribution, verify,
 };
 
 fn real_rows() -> Vec<Vec<f32>> {
@@ -165,6 +165,70 @@ fn every_flipped_bit_and_every_cut_is_refused() {
         longer.push(0);
         assert_eq!(Frame::decode(&longer).unwrap_err().code(), "frame_damaged");
     }
+}
+
+/// Each field of a frame with a good checksum, just inside and just outside of what it may be.
+#[test]
+fn a_forged_field_is_refused_for_what_it_is() {
+    /// Magic, format, layout, dtype, reserved; step; vocabulary, count, limit; then ids and logits.
+    fn forged(layout: u8, dtype: u8, reserved: u8, numbers: [u32; 3], rest: &[u8]) -> String {
+        let mut bytes = Frame::dense(0, &[1.0]).unwrap().encode()[..5].to_vec();
+        bytes.extend([layout, dtype, reserved]);
+        bytes.extend(0u64.to_le_bytes());
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.extend(rest);
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        match Frame::decode(&bytes) {
+            Ok(frame) => {
+                assert_eq!(frame.encode(), bytes);
+                "read".into()
+            }
+            Err(error) => error.to_string().trim_start_matches("the frame is malformed: ").into(),
+        }
+    }
+    let two = [0x80, 0x3f, 0x00, 0x40];
+    let sparse = |ids: &[u8]| [ids, &two].concat();
+    for (said, expected) in [
+        (forged(0, 1, 0, [2, 2, 0], &two), "read"),
+        (forged(0, 1, 1, [2, 2, 0], &two), "reserved byte is not 0"),
+        (forged(0, 3, 0, [2, 2, 0], &two), "unknown dtype"),
+        (forged(2, 1, 0, [2, 2, 0], &two), "unknown layout"),
+        (forged(0, 1, 0, [3, 2, 0], &two), "a dense frame that has not every logit"),
+        (forged(0, 1, 0, [2, 2, 2], &two), "a dense frame with a limit on top-k"),
+        (forged(0, 1, 0, [3, 3, 0], &two), "the logits do not fill the frame"),
+        // 28 bytes of a header and 4 could hold 16 logits at the most.
+        (forged(0, 1, 0, [16, 16, 0], &two), "the logits do not fill the frame"),
+        (forged(0, 1, 0, [17, 17, 0], &two), "more logits announced than there are bytes"),
+        (forged(0, 1, 0, [1 << 24, 2, 0], &two), "a dense frame that has not every logit"),
+        (
+            forged(0, 1, 0, [(1 << 24) + 1, 2, 0], &two),
+            "a frame's vocabulary is at most 16777216, but this one says 16777217",
+        ),
+        (forged(1, 1, 0, [9, 2, 2], &sparse(&[3, 4])), "read"),
+        (forged(1, 1, 0, [9, 2, 0], &sparse(&[3, 4])), "read"),
+        (forged(1, 1, 0, [9, 2, 1], &sparse(&[3, 4])), "a limit on top-k that is not the number of logits"),
+        (forged(1, 1, 0, [8, 2, 2], &sparse(&[3, 4])), "an id outside the vocabulary"),
+        (forged(1, 1, 0, [300, 2, 2], &sparse(&[0xff, 0x01, 0])), "read"),
+        (forged(1, 1, 0, [9, 2, 2], &sparse(&[0x80, 0x00, 4])), "an id gap not in its shortest form"),
+        (forged(1, 1, 0, [9, 2, 2], &sparse(&[0xff, 0xff, 0xff, 0xff, 0x1f, 4])), "an id gap above 32 bits"),
+        (forged(1, 1, 0, [9, 2, 2], &[3]), "it ends early"),
+        (forged(1, 1, 0, [9, 2, 2], &[3, 4, 0x80, 0x3f, 0x80, 0xff]), "a sparse frame with a banned token"),
+    ] {
+        assert_eq!(said, expected);
+    }
+}
+
+/// Half of the vocabulary or more is sent whole, and the largest vocabulary is 2^24.
+#[test]
+fn where_a_frame_changes_its_layout_and_ends() {
+    let row: Vec<f32> = (0..10).map(|id| id as f32 / 3.0).collect();
+    for (top_k, layout) in [(4, Layout::Sparse), (5, Layout::Dense), (6, Layout::Dense)] {
+        let settings = Settings::new(1.0, top_k, 1.0).unwrap();
+        assert_eq!(Frame::for_settings(0, &row, &settings).unwrap().layout(), layout, "top-k {top_k}");
+    }
+    let of = |vocabulary| Frame::from_sparse(0, &SparseRow::new(&[1, 2], &[1.0f32, 0.0], vocabulary).unwrap());
+    assert_eq!(of(1 << 24).unwrap().vocabulary(), 1 << 24);
+    assert_eq!(of((1 << 24) + 1), Err(FrameError::Vocabulary((1 << 24) + 1)));
 }
 
 #[test]

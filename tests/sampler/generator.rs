@@ -144,3 +144,20 @@ fn settings_keep_their_bits_through_text() {
     let text = generator.state().to_json();
     assert_eq!(GeneratorState::from_json(&text).unwrap().settings.temperature().to_bits(), 0x3ff9_3e93_e93e_863b);
 }
+
+/// Two runs are equal when their states are, whatever rows they have taken.
+#[test]
+fn runs_are_equal_by_their_states() {
+    let run = Run::new(vec![1], 7, Settings::default());
+    assert_eq!(run, Run::from_state(run.state().clone()));
+    for other in [
+        Run::new(vec![2], 7, Settings::default()),
+        Run::new(vec![1], 8, Settings::default()),
+        Run::new(vec![1], 7, Settings::new(0.5, 0, 1.0).unwrap()),
+    ] {
+        assert_ne!(run, other);
+    }
+    let mut stepped = run.clone();
+    stepped.step_with(&[1.0, 2.0]).unwrap();
+    assert_ne!(run, stepped);
+}

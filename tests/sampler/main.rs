@@ -15,6 +15,7 @@ mod constraint;
 mod contract_vectors;
 mod differential;
 mod divergence;
+mod errors;
 mod exp_oracle;
 mod fast;
 mod first_divergence;
