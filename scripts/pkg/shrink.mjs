@@ -10,7 +10,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 
 // Large functions inlined into their only callers make the wasm smaller and its gzip a sixth larger.
-const optimize = ["-Os", "--one-caller-inline-max-function-size=20"];
+const optimize = ["-Os", "--one-caller-inline-max-function-size=24"];
 
 // The ways into a panic, by how their paths, without hashes, begin. None returns: each must be there, and end in a trap.
 const panics = [

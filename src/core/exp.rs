@@ -123,13 +123,11 @@ fn exp_accurate(x: f64) -> f64 {
     let multiple = (k as i128).wrapping_mul(LN2 as i128).wrapping_add((i128::from(k) * i128::from(LN2_NEXT)) >> 64);
     let mut r = fixed.wrapping_sub(multiple);
     // The quotient was cut towards zero from a rounded product, which is not below an integer that x / ln 2 reaches: `INV_LN2`
-    // is low by less than 2^-55 of itself. So k is never too low; for a negative x it is one too high, with the rounding two.
-    // (A loop that ends by itself would be compiled to a division of 128 bits.)
-    for _ in 0..2 {
-        if r < 0 {
-            r += LN2 as i128;
-            k -= 1;
-        }
+    // is low by less than 2^-55 of itself. So k is never too low, and too high by one at most: for a negative x, or where the
+    // product was rounded up to an integer.
+    if r < 0 {
+        r += LN2 as i128;
+        k -= 1;
     }
     let r = r as u128;
     let mut value = INVERSE_FACTORIALS[33];
