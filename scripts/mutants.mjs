@@ -1,4 +1,4 @@
-// mutants.mjs PACKAGE SHARE FILES OUT CARGO-TEST-ARGUMENTS…: tries the mutants of one package, and says which no test notices.
+// mutants.mjs PACKAGE SHARE FILES AGAIN OUT CARGO-TEST-ARGUMENTS…: tries the mutants of one package, and says which no test notices.
 //
 // cargo-mutants lists them; tests/mutants puts them all into one build, each behind a switch. Each test is run once alone to
 // see which mutants it reaches; then, for each mutant, the tests that reach it, the quick ones first, until one fails.
@@ -8,7 +8,7 @@ import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, wr
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
-const [name, share, files, out, ...testArguments] = process.argv.slice(2);
+const [name, share, files, again, out, ...testArguments] = process.argv.slice(2);
 const [part, parts] = share.split("/").map(Number);
 
 // Accepted ones are known by their line's text, since its number moves with every edit:
@@ -207,7 +207,9 @@ const say = (id, outcome) => {
   if (outcome === "missed" && !isAccepted(id)) console.log(`survived: ${named(list[id])}`);
   if (outcomes.size % 200 === 0) console.log(`· ${outcomes.size} tried, ${((performance.now() - start) / 60_000).toFixed(0)} minutes`);
 };
-const mine = (id) => id % parts === part && new RegExp(files).test(list[id].file);
+const survivorsFile = join(out, "survivors.txt");
+const last = again === "" ? null : new Set(readFileSync(survivorsFile, "utf8").split("\n"));
+const mine = (id) => id % parts === part && new RegExp(files).test(list[id].file) && (last?.has(named(list[id])) ?? true);
 await each(woven.filter(mine), async (id) =>
   say(id, await tried(tests.filter(({ reached }) => reached.has(id)), { QUILLMATE_MUTANT: String(id) })),
 );
@@ -233,6 +235,7 @@ for (const id of apart.filter(mine)) {
 const count = (outcome) => [...outcomes.values()].filter((other) => other === outcome).length;
 const missed = [...outcomes].filter(([, outcome]) => outcome === "missed").map(([id]) => id);
 const survivors = missed.filter((id) => !isAccepted(id));
+writeFileSync(survivorsFile, missed.map((id) => `${named(list[id])}\n`).join(""));
 const noticed = count("caught") + count("timeout");
 if (noticed + missed.length === 0) throw new Error(`${name}: no mutant was tried`);
 console.log(
