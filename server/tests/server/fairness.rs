@@ -144,13 +144,17 @@ struct Desk {
 
 impl Desk {
     fn new(data: &Path, model: Arc<Watched>) -> Self {
+        Self::with_places(8, data, model)
+    }
+
+    fn with_places(places: u32, data: &Path, model: Arc<Watched>) -> Self {
         let shared = Shared {
             store: Arc::new(Store::open(data).unwrap()),
             hub: Arc::default(),
             model: Arc::default(),
             constraints: Arc::default(),
         };
-        let options = Options { room: Room { runs: 8, ..ROOM }, prefills: 0, drafts: 0, delay: Duration::ZERO };
+        let options = Options { room: Room { runs: places, ..ROOM }, prefills: 0, drafts: 0, delay: Duration::ZERO };
         let (failed, _failure) = oneshot::channel();
         let loaded: Arc<dyn LanguageModel> = Arc::clone(&model) as _;
         let (engine, thread) = engine::spawn(options, shared.clone(), move || Ok(loaded), failed).unwrap();
@@ -166,6 +170,14 @@ impl Desk {
         let id = begin(&self.store, &self.model.identity, prompt, seed, length, constraint);
         self.engine.start(&id);
         id
+    }
+
+    /// Stops a run that has no token yet, and sees that it stays without one.
+    fn stop(&self, id: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(self.engine.stop(id)).expect("the engine is there").unwrap();
+        let run = self.store.run(id).unwrap().unwrap();
+        assert_eq!((run.status, run.tokens.len()), (Status::Stopped, 0));
     }
 
     /// Waits until a run is whole.
@@ -367,6 +379,86 @@ fn orders_that_never_end_do_not_starve_a_run() {
     // A round of one run is its turn and the look at who waits; eight orders come before each.
     let passes = desk.passes().len();
     assert!((25..=60).contains(&passes), "{passes} passes before 400 orders were through");
+}
+
+#[test]
+fn a_run_that_is_stopped_while_it_waits_takes_nobody_with_it() {
+    let data = tempdir().unwrap();
+    let desk = Desk::with_places(1, data.path(), Watched::new("watched for the waiting"));
+    // The one that has the only place, at its third pass, until the others wait and one of them is stopped.
+    let (held, log) = (Arc::new(AtomicBool::new(true)), Arc::clone(&desk.model.log));
+    let hold = Arc::clone(&held);
+    let hook = move |count| {
+        while count == 3 && hold.load(Ordering::SeqCst) {
+            std::thread::yield_now()
+        }
+    };
+    log.hook.set(Box::new(hook)).ok().unwrap();
+    let runs: Vec<String> = (0..4).map(|seed| desk.begin(5, seed, 6, None)).collect();
+    assert!(log.wait(3, PATIENCE));
+    let stopped = std::thread::scope(|scope| {
+        let stopping = scope.spawn(|| desk.stop(&runs[2]));
+        // The order is taken before the held pass ends only if it is given before; either way it is obeyed.
+        std::thread::sleep(Duration::from_millis(20));
+        held.store(false, Ordering::SeqCst);
+        stopping.join()
+    });
+    stopped.unwrap();
+    for id in [&runs[0], &runs[1], &runs[3]] {
+        assert_eq!(desk.finished(id).len(), 6);
+    }
+    assert_eq!(desk.store.run(&runs[2]).unwrap().unwrap().status, Status::Stopped);
+}
+
+#[cfg(feature = "grammar")]
+#[test]
+fn a_run_that_is_stopped_while_its_constraint_is_read_takes_nobody_with_it() {
+    let data = tempdir().unwrap();
+    let desk = Desk::new(data.path(), Watched::new("watched for stopped constraints"));
+    let held = Arc::new(AtomicBool::new(true));
+    let hold = Arc::clone(&held);
+    let gate = move || {
+        while hold.load(Ordering::SeqCst) {
+            std::thread::yield_now()
+        }
+    };
+    desk.model.gate.set(Box::new(gate)).ok().unwrap();
+    let [stopped, other] = [1, 2].map(|seed| desk.begin(5, seed, 8, Some("[b-y]{8}")));
+    // To be told of it again makes no second one of it.
+    (0..3).for_each(|_| desk.engine.start(&other));
+    desk.stop(&stopped);
+    held.store(false, Ordering::SeqCst);
+    assert!(!desk.finished(&other).is_empty());
+    assert_eq!(desk.store.run(&stopped).unwrap().unwrap().status, Status::Stopped);
+    assert_eq!(*desk.model.log.sessions.lock().unwrap(), 1, "one context of the model for one run");
+}
+
+/// Not how long anything takes: the time that the processor gave to the engine's thread, which has nothing to do.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_engine_without_runs_does_nothing() {
+    let data = tempdir().unwrap();
+    let desk = Desk::new(data.path(), Watched::new("watched for rest"));
+    let thread: Arc<OnceLock<std::path::PathBuf>> = Arc::default();
+    let named = Arc::clone(&thread);
+    let hook = move |_| {
+        let _ = named.set(
+            Path::new("/proc/self/task").join(std::fs::read_link("/proc/thread-self").unwrap().file_name().unwrap()),
+        );
+    };
+    desk.model.log.hook.set(Box::new(hook)).ok().unwrap();
+    let id = desk.begin(5, 1, 3, None);
+    desk.finished(&id);
+    // Hundredths of a second in user and system, fields 14 and 15 of which the second ends with a parenthesis.
+    let ticks = || {
+        let stat = std::fs::read_to_string(thread.get().unwrap().join("stat")).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    let before = ticks();
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(ticks() - before < 10, "the engine's thread works without work");
 }
 
 /// Who writes what no model wrote.
