@@ -349,10 +349,8 @@ fn best(numbers: &mut dyn Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
     let mut top: Vec<(u32, f64)> = Vec::with_capacity(TOP + 1);
     for (id, number) in numbers {
         let at = top.partition_point(|&(other, better)| better > number || (better == number && other < id));
-        if at < TOP {
-            top.insert(at, (id, number));
-            top.truncate(TOP);
-        }
+        top.insert(at, (id, number));
+        top.truncate(TOP);
     }
     top
 }

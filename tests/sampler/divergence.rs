@@ -102,13 +102,16 @@ fn ranked(frame: &Frame) -> Vec<u32> {
     entries.into_iter().map(|(id, _)| id).collect()
 }
 
-/// The frame of a step with the logit of one of its likeliest tokens moved by the least there is.
-fn nudged(record: &Value, step: usize, rank: usize) -> Value {
+/// The frame of a step with the logits of some of its likeliest tokens moved by the least there is.
+fn nudged(record: &Value, step: usize, ranks: &[usize]) -> Value {
     let record = read(record);
     let frame = record.frames.unwrap()[step].clone().unwrap();
     let mut logits = frame.logits_for(&record.start.settings).unwrap();
-    let id = ranked(&frame)[rank] as usize;
-    logits[id] = logits[id].next_up();
+    let ranked = ranked(&frame);
+    for rank in ranks {
+        let id = ranked[*rank] as usize;
+        logits[id] = logits[id].next_up();
+    }
     frame_text(&Frame::sparse(step as u64, &logits, 20).unwrap())
 }
 
@@ -141,7 +144,10 @@ fn another_release_is_said_first_and_is_no_divergence() {
         assert_eq!((comparison.outcome, comparison.release.len()), (Outcome::Same, 1));
         assert_eq!(comparison.release[0].field, field);
         assert_eq!(comparison.release[0].second.as_deref(), Some("other"));
-        let opening = format!("The records were not made by the same release: {field} ");
+        let mine = good()["identity"][name].as_str().unwrap().to_owned();
+        let opening = format!(
+            "The records were not made by the same release: {field} {mine} and other. The runs are the same: 12 steps"
+        );
         assert!(comparison.paragraph.starts_with(&opening), "{}", comparison.paragraph);
     }
     for (name, field) in [("sha256", "model file"), ("arithmetic", "arithmetic"), ("tokenizer_sha256", "tokenizer")] {
@@ -167,7 +173,11 @@ fn another_release_is_said_first_and_is_no_divergence() {
         let comparison = compare(&good(), &other);
         assert_eq!((comparison.outcome, comparison.release.len()), (Outcome::Same, 1));
         assert_eq!((comparison.release[0].field, comparison.release[0].circumstance), (field, true));
-        let opening = format!("They were made in other circumstances, on which no replay depends: {field} ");
+        let mine = good()["identity"]["environment"][name].as_str().unwrap().to_owned();
+        let opening = format!(
+            "They were made in other circumstances, on which no replay depends: {field} {mine} and other. The runs are the \
+             same: 12 steps"
+        );
         assert!(comparison.paragraph.starts_with(&opening), "{}", comparison.paragraph);
         let unsaid = changed(|record| record["identity"]["environment"][name] = Value::Null);
         let expected = format!("Not recorded, and so not compared: {field} (the first).");
@@ -191,18 +201,22 @@ fn another_release_is_said_first_and_is_no_divergence() {
 #[test]
 fn other_input_ids() {
     let other = changed(|record| record["start"]["prompt"][1] = 9.into());
-    parts(&compare(&good(), &other), What::InputIds, None, "index 1");
+    let comparison = compare(&good(), &other);
+    parts(&comparison, What::InputIds, None, "index 1");
+    let paragraph = "The runs part before their first step, in the input ids: from id 1 on.";
+    assert_eq!(comparison.paragraph, paragraph);
     let longer = record_of(Run::new(vec![1, 2, 3, 4], 42, Settings::new(0.9, 20, 0.95).unwrap()), STEPS);
     parts(&compare(&good(), &longer), What::InputIds, None, "index 3");
 }
 
 #[test]
 fn other_logits_are_told_by_digest_and_rank_and_may_change_no_token() {
-    for (step, rank) in [(0, 0), (7, 4), (11, 19)] {
+    let first_of_two = (5, &[15, 3][..], "rank 4");
+    for (step, ranks, at) in [(0, &[0][..], "rank 1"), (7, &[4], "rank 5"), (11, &[19], "rank 20"), first_of_two] {
         let mut other = good();
-        other["frames"][step] = nudged(&good(), step, rank);
+        other["frames"][step] = nudged(&good(), step, ranks);
         let comparison = compare(&good(), &other);
-        parts(&comparison, What::Logits, Some(step as u64), &format!("rank {}", rank + 1));
+        parts(&comparison, What::Logits, Some(step as u64), at);
         let digests = comparison.first.unwrap().digests.unwrap();
         assert_ne!(digests[0], digests[1]);
         assert!(comparison.paragraph.contains(&digests[1]), "{}", comparison.paragraph);
@@ -221,15 +235,22 @@ fn frames_that_hold_more_or_less_of_the_same_logits_do_not_differ() {
         context.push(dense["tokens"][step].as_u64().unwrap() as u32);
     }
     assert_ne!(dense["frames"], good()["frames"]);
-    assert_eq!(compare(&good(), &dense).outcome, Outcome::Same);
+    for (first, second) in [(&good(), &dense), (&dense, &good())] {
+        let comparison = compare(first, second);
+        assert_eq!(comparison.outcome, Outcome::Same, "{}", comparison.paragraph);
+        // Where one of two holds a part, a part was compared.
+        assert!(comparison.paragraph.contains("logits (as far as their frames hold them"), "{}", comparison.paragraph);
+    }
     // One that says it has all allowed tokens, and has fewer, does.
     let mut banned = dense.clone();
     let mut logits = row(&[1, 2, 3]);
     let best = ranked(&Frame::dense(0, &logits).unwrap());
     best[10..].iter().for_each(|id| logits[*id as usize] = f32::NEG_INFINITY);
     banned["frames"][0] = frame_text(&Frame::dense(0, &logits).unwrap());
-    parts(&compare(&banned, &dense), What::Logits, Some(0), "rank 11");
-    parts(&compare(&banned, &good()), What::Logits, Some(0), "rank 11");
+    for other in [&dense, &good()] {
+        parts(&compare(&banned, other), What::Logits, Some(0), "rank 11");
+        parts(&compare(other, &banned), What::Logits, Some(0), "rank 11");
+    }
 }
 
 #[test]
@@ -248,12 +269,20 @@ fn other_settings_and_processors() {
     };
     let min_p = |p: f64| json!({"name": "min_p", "version": 1, "p": p});
     let bias = json!({"name": "logit_bias", "version": 1, "biases": [[7, 1.5]]});
-    let [one, both] = [with(json!([min_p(0.05)])), with(json!([min_p(0.05), bias]))];
-    parts(&compare(&good(), &one), What::Settings, Some(0), "processors[0]");
-    parts(&compare(&one, &both), What::Settings, Some(0), "processors[1]");
-    let comparison = compare(&one, &with(json!([min_p(0.06)])));
-    parts(&comparison, What::Settings, Some(0), "processors[0]");
-    assert!(!comparison.paragraph.contains("0.06"), "{}", comparison.paragraph);
+    let [one, other, both] = [json!([min_p(0.05)]), json!([bias]), json!([min_p(0.05), bias])].map(with);
+    for (first, second, at, detail) in [
+        (&good(), &one, "processors[0]", "processor 0 differs (none and min_p)"),
+        (&one, &good(), "processors[0]", "processor 0 differs (min_p and none)"),
+        (&one, &other, "processors[0]", "processor 0 differs (min_p and logit_bias)"),
+        (&one, &both, "processors[1]", "processor 1 differs (none and logit_bias)"),
+        // Of parameters nothing is told.
+        (&one, &with(json!([min_p(0.06)])), "processors[0]", "processor 0 differs (min_p and min_p)"),
+    ] {
+        let comparison = compare(first, second);
+        parts(&comparison, What::Settings, Some(0), at);
+        assert_eq!(comparison.first.unwrap().detail, detail);
+        assert!(!comparison.paragraph.contains("0.06"), "{}", comparison.paragraph);
+    }
     let constrained = changed(|record| record["identity"]["constraint"] = "json-ok-1".into());
     parts(&compare(&good(), &constrained), What::Settings, Some(0), "constraint");
 }
@@ -292,28 +321,46 @@ fn another_seed_and_another_place_in_the_stream() {
 
 #[test]
 fn another_token_from_equal_evidence() {
-    let forged = |step: usize| {
+    let forged = |step: usize, by: u64| {
         changed(|record| {
-            let wrong = (record["tokens"][step].as_u64().unwrap() + 1) % 60;
+            let wrong = (record["tokens"][step].as_u64().unwrap() + by) % 60;
             record["tokens"][step] = wrong.into();
             record["decisions"][step]["token_id"] = wrong.into();
         })
     };
     for step in 0..STEPS {
-        let comparison = compare(&good(), &forged(step));
-        parts(&comparison, What::Token, Some(step as u64), "id");
-        assert!(comparison.paragraph.contains("gives the first record's"), "{}", comparison.paragraph);
-        assert_eq!(comparison.first_token, Some(step as u64));
-        assert!(compare(&forged(step), &good()).paragraph.contains("gives the second record's"));
+        for (first, second, whose) in [
+            (&good(), &forged(step, 1), "the first record's"),
+            (&forged(step, 1), &good(), "the second record's"),
+            (&forged(step, 1), &forged(step, 2), "neither"),
+        ] {
+            let comparison = compare(first, second);
+            parts(&comparison, What::Token, Some(step as u64), "id");
+            assert_eq!(comparison.first_token, Some(step as u64));
+            let paragraph =
+                format!("The runs part at step {step}, in the token: recomputed here, the step gives {whose}.");
+            assert_eq!(comparison.paragraph, paragraph);
+        }
     }
 }
 
 #[test]
 fn another_stop() {
     let shorter = record_of(run(42), 9);
-    let comparison = compare(&good(), &shorter);
-    parts(&comparison, What::Stop, Some(9), "tokens");
-    assert!(comparison.paragraph.contains("the first goes on for 3 tokens"), "{}", comparison.paragraph);
+    let mut silent = shorter.clone();
+    silent["stop"]["reason"] = Value::Null;
+    for (first, second, first_goes_on, second_goes_on) in [
+        (&good(), &shorter, "3 tokens from here (length)", "0 (length)"),
+        (&shorter, &good(), "0 tokens from here (length)", "3 (length)"),
+        (&good(), &silent, "3 tokens from here (length)", "0 (no reason recorded)"),
+    ] {
+        let comparison = compare(first, second);
+        parts(&comparison, What::Stop, Some(9), "tokens");
+        let paragraph = format!(
+            "The runs part at step 9, in the stop: the first goes on for {first_goes_on}, the second for {second_goes_on}."
+        );
+        assert_eq!(comparison.paragraph, paragraph);
+    }
     for (name, value) in [("max_tokens", json!(40)), ("end_tokens", json!([0, 2])), ("reason", json!("stopped"))] {
         let other = changed(|record| record["stop"][name] = value.clone());
         parts(&compare(&good(), &other), What::Stop, Some(STEPS as u64), name);
@@ -375,9 +422,16 @@ fn missing_frames_are_missing_and_never_equal() {
     let far = GeneratorState { prompt: vec![1, 2, 3], ..read(&bare).start };
     let mut tokens = read(&bare).tokens;
     tokens.extend([1; 5]);
-    let far = record_of(Run::from_state(GeneratorState { tokens, ..far }), 2);
-    assert_eq!(compare(&bare, &far).outcome, Outcome::Insufficient);
-    assert_eq!(compare(&bare, &far).missing[0].record, Side::First);
+    let far = Run::from_state(GeneratorState { tokens, ..far });
+    for steps in [0, 2] {
+        let far = record_of(far.clone(), steps);
+        for (first, second, record) in [(&bare, &far, Side::First), (&far, &bare, Side::Second)] {
+            let comparison = compare(first, second);
+            assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
+            let lacks = Missing { what: What::Token, record, step: Some(STEPS as u64) };
+            assert_eq!(comparison.missing, [lacks], "{steps} steps");
+        }
+    }
 }
 
 #[test]
@@ -401,7 +455,7 @@ fn a_record_resumed_in_the_middle_is_the_rest_of_the_whole() {
 #[test]
 fn raw_values_come_only_when_asked_for() {
     let mut other = good();
-    other["frames"][7] = nudged(&good(), 7, 0);
+    other["frames"][7] = nudged(&good(), 7, &[0]);
     let [one, other] = [good(), other].map(|record| read(&record));
     let told = |values| serde_json::to_value(first_divergence(&one, &other, values)).unwrap();
     assert_eq!(told(false)["first"].get("values"), None);
@@ -529,14 +583,27 @@ fn greedy_records_may_count_their_steps_from_other_places() {
     assert_eq!((comparison.outcome, comparison.beside[0].field), (Outcome::Same, "step"), "{}", comparison.paragraph);
     let comparison = pair(json!([{"name": "min_p", "version": 1, "p": 0.05}]));
     assert_eq!((&comparison.first, comparison.beside[0].field), (&None, "step"), "{}", comparison.paragraph);
-    parts(
-        &pair(json!([{"name": "min_length", "version": 1, "length": 4, "end_tokens": [0]}])),
-        What::InputIds,
-        None,
-        "emitted",
-    );
-    let penalty = json!([{"name": "presence_penalty", "version": 1, "penalty": 1.0, "prompt": false}]);
-    parts(&pair(penalty), What::InputIds, None, "emitted");
+    for always in [
+        json!({"name": "min_length", "version": 1, "length": 4, "end_tokens": [0]}),
+        json!({"name": "forced_end", "version": 1, "length": 40, "end_tokens": [0]}),
+        json!({"name": "forced_prefix", "version": 1, "tokens": [7]}),
+    ] {
+        parts(&pair(json!([always])), What::InputIds, None, "emitted");
+    }
+    // What looks back does unless it sees prompt and emitted tokens alike.
+    for mut looks_back in [
+        json!({"name": "repetition_penalty", "version": 1, "penalty": 1.1}),
+        json!({"name": "frequency_penalty", "version": 1, "penalty": 1.0}),
+        json!({"name": "presence_penalty", "version": 1, "penalty": 1.0}),
+        json!({"name": "dry", "version": 1, "multiplier": 1.0, "base": 2.0, "allowed_length": 2}),
+        json!({"name": "dry", "version": 2, "multiplier": 1.0, "base": 2.0, "allowed_length": 2}),
+        json!({"name": "no_repeat_ngram", "version": 1, "size": 3}),
+    ] {
+        let comparison = pair(json!([looks_back]));
+        assert_eq!((&comparison.first, comparison.beside[0].field), (&None, "step"), "{}", comparison.paragraph);
+        looks_back["prompt"] = false.into();
+        parts(&pair(json!([looks_back])), What::InputIds, None, "emitted");
+    }
 }
 
 #[test]
@@ -568,7 +635,7 @@ fn what_is_a_set_is_compared_as_a_set() {
         (frequency(json!([1, 2])), frequency(json!([2, 1])), frequency(json!([1]))),
         (presence(json!([1, 2])), presence(json!([2, 1])), presence(json!([1]))),
         (dry(json!([[1], [2, 3]])), dry(json!([[2, 3], [1]])), dry(json!([[3, 2], [1]]))),
-        (words(json!([[1], [2, 3]])), words(json!([[2, 3], [1]])), words(json!([[3, 2], [1]]))),
+        (words(json!([[1], [2, 3]])), words(json!([[2, 3], [1], [1]])), words(json!([[1]]))),
         (bias(json!([[1, 0.5], [2, 1.5]])), bias(json!([[2, 1.5], [1, 0.5]])), bias(json!([[2, 0.5], [1, 1.5]]))),
         (list("allow", json!([1, 2])), list("allow", json!([2, 1])), list("allow", json!([1]))),
         (list("deny", json!([1, 2])), list("deny", json!([2, 1])), list("deny", json!([1]))),
@@ -578,7 +645,9 @@ fn what_is_a_set_is_compared_as_a_set() {
     ] {
         let comparison = compare(&with(&one), &with(&same));
         assert_eq!(comparison.first, None, "{one} and {same}: {}", comparison.paragraph);
-        parts(&compare(&with(&one), &with(&other)), What::Settings, Some(0), "processors[0]");
+        for (one, other) in [(&one, &other), (&other, &one)] {
+            parts(&compare(&with(one), &with(other)), What::Settings, Some(0), "processors[0]");
+        }
     }
     // Another version of a rule is another rule, and is said as one.
     let mut old = dry(json!([[1]]));
@@ -692,7 +761,7 @@ proptest! {
         let at = Some(step as u64);
         let expected = match kind {
             0 => {
-                other["frames"][step] = nudged(&record, step, rank);
+                other["frames"][step] = nudged(&record, step, &[rank]);
                 (What::Logits, at)
             }
             1 => {

@@ -143,6 +143,35 @@ fn a_trace_names_its_row_by_a_digest_of_all_its_numbers() {
     assert_ne!(digest(&[0.5, 0.0, f64::MIN]), known);
 }
 
+/// −0 is no other number than 0, and JSON does not keep it in every language.
+#[test]
+fn no_stage_names_minus_zero() {
+    let processors = Processors::new(vec![Processor::Deny(vec![2])]).unwrap();
+    let run = Run::with_processors(vec![7], 42, Settings::default(), processors);
+    let text = |row: &[f64]| serde_json::to_string(&run.trace(row).unwrap()).unwrap();
+    assert_eq!(text(&[-0.0, -1.0, 0.5]), text(&[0.0, -1.0, 0.5]));
+}
+
+/// Two logits so close that their probabilities are equal: the older contract hands its stages on by logit, and a stage
+/// names its tokens by its own numbers, then by id.
+#[test]
+fn among_equal_probabilities_a_stage_names_the_lower_id_first() {
+    use quillmate_sampler::MosaicState;
+    use quillmate_sampler::mosaic::{SamplingConfig, SelectionStrategy};
+    let strategy = SelectionStrategy::Sample(SamplingConfig::try_new(1.0, 2, 1.0).unwrap());
+    let trace = MosaicState::new(vec![7], 42, strategy).trace(&[0.0, 1e-20]).unwrap();
+    let stages: Vec<_> = trace.stages.iter().map(|it| (&*it.stage, it.top[0].id, it.top[1].id)).collect();
+    let (low, high) = (Some(0), Some(1));
+    let expected = [
+        ("logits", high, low),
+        ("scaled_logits", high, low),
+        ("top_k", high, low),
+        ("softmax", low, high),
+        ("top_p", low, high),
+    ];
+    assert_eq!(stages, expected);
+}
+
 #[test]
 fn a_refused_row_has_no_trace() {
     let run = Run::new(vec![], 1, Settings::default());
@@ -255,6 +284,31 @@ fn a_trace_of_few_tokens_names_all_its_logits() {
     let comparison = first_divergence_of_traces(&[trace.clone()], &[trace], false);
     let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
     assert_eq!(missing, [What::InputIds, What::Settings, What::Stop]);
+    // So does a stage that left none.
+    let mut none = run.trace(&[0.5f32, 0.25]).unwrap();
+    (none.stages[1].candidates, none.stages[1].top) = (0, vec![]);
+    let comparison = first_divergence_of_traces(&[none.clone()], &[none], false);
+    let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, [What::InputIds, What::Settings, What::Stop]);
+}
+
+/// A redacted trace may end before the last stage: what that stage left is missing. Where both name every stage, only the
+/// token is.
+#[test]
+fn candidates_of_stages_that_one_trace_does_not_have_are_missing_in_it() {
+    let whole = Run::new(vec![], 1, Settings::default()).trace(&[0.5f32, 0.25]).unwrap();
+    let without_token = Trace { token: None, ..whole.clone() };
+    let mut cut = without_token.clone();
+    cut.stages.truncate(2);
+    for (one, two, record) in [(&whole, &cut, Side::Second), (&cut, &whole, Side::First)] {
+        let comparison = first_divergence_of_traces(&[one.clone()], &[two.clone()], false);
+        assert_eq!(comparison.first, None, "{}", comparison.paragraph);
+        let lacks = |what| Missing { what, record, step: Some(0) };
+        assert_eq!(comparison.missing[2..4], [lacks(What::Candidates), lacks(What::Token)]);
+    }
+    let comparison = first_divergence_of_traces(&[whole], &[without_token], false);
+    let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, [What::InputIds, What::Settings, What::Token, What::Stop]);
 }
 
 #[test]
@@ -273,8 +327,8 @@ fn steps_that_one_list_does_not_have_are_missing_in_it() {
             let comparison = first_divergence_of_traces(one, two, false);
             assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
             assert_eq!(comparison.steps, second.len() as u64);
-            let lacks = Missing { what: What::Token, record, step: Some(step) };
-            assert!(comparison.missing.contains(&lacks), "{:?}", comparison.missing);
+            let tokens: Vec<_> = comparison.missing.iter().filter(|missing| missing.what == What::Token).collect();
+            assert_eq!(tokens, [&Missing { what: What::Token, record, step: Some(step) }]);
         }
     }
     // The same step is compared with the same step, wherever a list begins.
@@ -300,7 +354,10 @@ fn each_difference_is_named_where_it_is() {
     for (second, what, step, at) in [
         (traces(7, 1.2, first_logit), What::Logits, Some(3), "logits"),
         (changed(2, &|trace| trace.stages[0].candidates += 1), What::Logits, Some(2), "logits"),
+        (changed(2, &|trace| trace.stages[0].top[1].id = Some(199)), What::Logits, Some(2), "logits"),
+        (changed(2, &|trace| trace.stages[0].top[4].logit = Some(-1.0)), What::Logits, Some(2), "logits"),
         (changed(2, &|trace| trace.stages[1].stage = "dry".into()), What::Settings, Some(2), "stages[1]"),
+        (changed(2, &|trace| drop(trace.stages.pop())), What::Settings, Some(2), "stages[5]"),
         (changed(4, &|trace| trace.stages[3].candidates -= 1), What::Candidates, Some(4), "top_k"),
         (changed(4, &|trace| trace.stages[5].top[1].probability = Some(0.5)), What::Candidates, Some(4), "top_p"),
         (
@@ -324,6 +381,11 @@ fn each_difference_is_named_where_it_is() {
         let values = first_divergence_of_traces(&plain(7), &second, true).first.unwrap().values.unwrap();
         assert_ne!(values[0], values[1]);
     }
+    // The first token that differs may be that of a later step.
+    let mut later = changed(1, &|trace| trace.draw = Some(0.25));
+    later[4].token = Some(150);
+    let comparison = first_divergence_of_traces(&plain(7), &later, false);
+    assert_eq!((comparison.first.unwrap().step, comparison.first_token), (Some(1), Some(4)));
     // Another seed draws other numbers: XTC's own, or the walk's.
     let seed = first_divergence_of_traces(&plain(7), &plain(8), false).first.unwrap();
     assert_eq!((seed.what, seed.step), (What::Draw, Some(0)));
@@ -386,7 +448,9 @@ fn what_is_redacted_is_missing_and_not_equal() {
     ];
     assert_eq!(missing, expected);
     assert_eq!(comparison.first, None, "{}", comparison.paragraph);
-    assert_eq!(first_divergence_of_traces(&[], &[], false).outcome, Outcome::Insufficient);
+    let empty = first_divergence_of_traces(&[], &[], false);
+    assert_eq!(empty.outcome, Outcome::Insufficient);
+    assert!(empty.missing.contains(&Missing { what: What::Token, record: Side::Both, step: None }));
     // Of another seed nothing is left to be seen.
     let other: Vec<Trace> = plain(8).into_iter().map(Trace::redacted).collect();
     let comparison = first_divergence_of_traces(&redacted, &other, false);
@@ -400,7 +464,20 @@ fn what_is_redacted_is_missing_and_not_equal() {
     let mut partly = plain(7);
     partly[1].draw = None;
     partly[1].stages[0].top[2].logit = None;
-    assert_eq!(first_divergence_of_traces(&plain(7), &partly, false).first, None);
+    for (one, two, record) in [(plain(7), partly.clone(), Side::Second), (partly, plain(7), Side::First)] {
+        let comparison = first_divergence_of_traces(&one, &two, false);
+        assert_eq!(comparison.first, None, "{}", comparison.paragraph);
+        let lacks = |what, record, step| Missing { what, record, step };
+        let expected = [
+            lacks(What::InputIds, Side::Both, None),
+            lacks(What::Settings, Side::Both, None),
+            lacks(What::Candidates, Side::Both, Some(0)),
+            lacks(What::Logits, record, Some(1)),
+            lacks(What::Draw, record, Some(1)),
+            lacks(What::Stop, Side::Both, None),
+        ];
+        assert_eq!(comparison.missing, expected);
+    }
 }
 
 #[test]
@@ -416,7 +493,9 @@ fn a_file_of_traces_is_read_strictly() {
     assert_eq!(refused(&|file| drop(file["traces"][1].as_object_mut().unwrap().remove("draw"))), "field_missing");
     assert_eq!(refused(&|file| file["more"] = json!(1)), "field_unknown");
     assert_eq!(refused(&|file| file["traces"][3]["step"] = json!(2)), "field_type");
-    assert_eq!(refused(&|file| file["traces"][3]["logits_sha256"] = json!("A0")), "field_type");
+    for digest in ["a0".into(), "0".repeat(63), "0".repeat(65), "A".repeat(64), "g".repeat(64)] {
+        assert_eq!(refused(&|file| file["traces"][3]["logits_sha256"] = json!(digest)), "field_type", "{digest}");
+    }
 }
 
 fn row(context: &[u32]) -> Vec<f32> {

@@ -94,6 +94,12 @@ fn a_state_that_tells_another_story_than_the_tokens_is_named() {
     claim.state.tokens[2] = truth + 1;
     assert_eq!(divergence(&record, &claim), (2, Some(truth), Some(truth + 1), Why::Token));
 
+    // The state ends before the record begins.
+    let (record, mut claim) = run_from(5);
+    let truth = claim.state.tokens[3];
+    claim.state.tokens.truncate(3);
+    assert_eq!(divergence(&record, &claim), (3, Some(truth), None, Why::Token));
+
     let (record, mut claim) = run_from(0);
     let truth = claim.state.tokens.pop().unwrap();
     assert_eq!(divergence(&record, &claim), (STEPS - 1, Some(truth), None, Why::Token));
@@ -117,10 +123,16 @@ fn other_settings_seeds_prompts_and_logits_are_told_apart() {
     assert_eq!((expected.seed.as_str(), claimed.seed.as_str()), ("41", "42"));
     assert_eq!(claimed.uniform, 0.7415648787718233);
 
-    let mut other = claim.clone();
-    other.state.prompt[1] = 404;
-    let (_, _, _, why) = divergence(&record, &other);
-    assert_eq!(why, Why::Prompt { index: 1, expected: Some(403), claimed: Some(404) });
+    for (prompt, index, expected, claimed) in [
+        (&[1, 404, 407][..], 1, Some(403), Some(404)),
+        (&[1, 403], 2, Some(407), None),
+        (&[1, 403, 407, 9], 3, None, Some(9)),
+    ] {
+        let mut other = claim.clone();
+        other.state.prompt = prompt.to_vec();
+        let (_, _, _, why) = divergence(&record, &other);
+        assert_eq!(why, Why::Prompt { index, expected, claimed });
+    }
 
     let mut other = claim.clone();
     other.frame_checksums.as_mut().unwrap()[6] ^= 1;
