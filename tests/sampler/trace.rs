@@ -301,7 +301,7 @@ fn candidates_of_stages_that_one_trace_does_not_have_are_missing_in_it() {
     let mut cut = without_token.clone();
     cut.stages.truncate(2);
     for (one, two, record) in [(&whole, &cut, Side::Second), (&cut, &whole, Side::First)] {
-        let comparison = first_divergence_of_traces(&[one.clone()], &[two.clone()], false);
+        let comparison = first_divergence_of_traces(std::slice::from_ref(one), std::slice::from_ref(two), false);
         assert_eq!(comparison.first, None, "{}", comparison.paragraph);
         let lacks = |what| Missing { what, record, step: Some(0) };
         assert_eq!(comparison.missing[2..4], [lacks(What::Candidates), lacks(What::Token)]);
