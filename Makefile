@@ -17,7 +17,7 @@ pkg:
 consumers:
 	@scripts/consumers
 
-# Small faults put into the source one at a time: which of them no test notices. SHARE=3/40 tries one fortieth of them.
+# Small faults put into the source one at a time: which of them no test notices. FILES=exp tries those of the files that match.
 mutants:
 	@scripts/mutants
 
