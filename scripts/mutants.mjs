@@ -124,7 +124,7 @@ console.log(
 
 /** Runs tests of a program until one fails. True when one did, or when they took too long. */
 function fails(program, tests, seconds, more) {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const child = spawn(program, [...tests, "--exact", "--test-threads=2"], {
       cwd: join(tree, name === "quillmate-sampler" ? "." : "server"),
       env: { ...environment, ...more },
@@ -143,7 +143,8 @@ function fails(program, tests, seconds, more) {
     };
     const timer = setTimeout(() => end(true, "time"), seconds * 1000);
     child.stdout.on("data", (text) => / \.\.\. FAILED/.test(text) && end(true, "failed"));
-    child.on("error", () => end(true, "start"));
+    // A program that does not start has noticed nothing.
+    child.on("error", reject);
     child.on("close", (code) => end(code !== 0, code === null ? "signal" : "failed"));
   });
 }

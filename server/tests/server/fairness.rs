@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use quillmate_sampler::{Environment, GeneratorState, Run, Settings};
@@ -172,10 +172,17 @@ impl Desk {
         id
     }
 
-    /// Stops a run that has no token yet, and sees that it stays without one.
-    fn stop(&self, id: &str) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(self.engine.stop(id)).expect("the engine is there").unwrap();
+    /// Orders a run that has no token yet to stop, does what comes then, and sees that the run stays without a token.
+    fn stop(&self, id: &str, then: impl FnOnce()) {
+        let mut stopping = std::pin::pin!(self.engine.stop(id));
+        // The first look at the answer gives the order.
+        let answer = stopping.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()));
+        then();
+        let stopped = match answer {
+            Poll::Ready(stopped) => stopped,
+            Poll::Pending => tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(stopping),
+        };
+        stopped.expect("the engine is there").unwrap();
         let run = self.store.run(id).unwrap().unwrap();
         assert_eq!((run.status, run.tokens.len()), (Status::Stopped, 0));
     }
@@ -396,14 +403,7 @@ fn a_run_that_is_stopped_while_it_waits_takes_nobody_with_it() {
     log.hook.set(Box::new(hook)).ok().unwrap();
     let runs: Vec<String> = (0..4).map(|seed| desk.begin(5, seed, 6, None)).collect();
     assert!(log.wait(3, PATIENCE));
-    let stopped = std::thread::scope(|scope| {
-        let stopping = scope.spawn(|| desk.stop(&runs[2]));
-        // The order is taken before the held pass ends only if it is given before; either way it is obeyed.
-        std::thread::sleep(Duration::from_millis(20));
-        held.store(false, Ordering::SeqCst);
-        stopping.join()
-    });
-    stopped.unwrap();
+    desk.stop(&runs[2], || held.store(false, Ordering::SeqCst));
     for id in [&runs[0], &runs[1], &runs[3]] {
         assert_eq!(desk.finished(id).len(), 6);
     }
@@ -426,7 +426,7 @@ fn a_run_that_is_stopped_while_its_constraint_is_read_takes_nobody_with_it() {
     let [stopped, other] = [1, 2].map(|seed| desk.begin(5, seed, 8, Some("[b-y]{8}")));
     // To be told of it again makes no second one of it.
     (0..3).for_each(|_| desk.engine.start(&other));
-    desk.stop(&stopped);
+    desk.stop(&stopped, || ());
     held.store(false, Ordering::SeqCst);
     assert!(!desk.finished(&other).is_empty());
     assert_eq!(desk.store.run(&stopped).unwrap().unwrap().status, Status::Stopped);
