@@ -82,7 +82,7 @@ fn case_frame_k50(row: &[f32], settings: &Settings) -> u64 {
 #[inline(never)]
 fn case_processors(processors: &Processors, row: &mut [f64], history: &[u32]) -> u64 {
     let position = Position { prompt: history, tokens: &[], seed: 7 };
-    u64::from(processors.apply(row, &position, |_, _| ()).is_ok())
+    u64::from(processors.apply(row, &position, &mut |_, _| ()).is_ok())
 }
 
 #[inline(never)]

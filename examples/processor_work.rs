@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use quillmate_sampler::{Dry, Penalty, Position, Processor, ProcessorError, Processors, Window};
+use quillmate_sampler::{Dry, Ngram, Penalty, Position, Processor, ProcessorError, Processors, Window};
 
 const VOCABULARY: usize = 49_152;
 
@@ -25,8 +25,12 @@ fn main() -> Result<(), ProcessorError> {
     let exempt = || (0..20_000).collect();
     let words = breakers.clone();
     for (name, processor, history) in [
-        ("no_repeat_ngram, size 3, equal tokens", Processor::NoRepeatNgram { size: 3, window }, &equal),
-        ("no_repeat_ngram, size 50,000, equal tokens", Processor::NoRepeatNgram { size: 50_000, window }, &equal),
+        ("no_repeat_ngram, size 3, equal tokens", Processor::NoRepeatNgram(Ngram { size: 3, window }), &equal),
+        (
+            "no_repeat_ngram, size 50,000, equal tokens",
+            Processor::NoRepeatNgram(Ngram { size: 50_000, window }),
+            &equal,
+        ),
         ("dry without breakers, equal tokens", Processor::DryV2(dry(vec![])), &equal),
         ("dry, 8,000 breakers of 41 tokens", Processor::DryV2(dry(breakers)), &mixed),
         ("bad_words, 8,000 words of 41 tokens", Processor::BadWords(words), &mixed),
@@ -41,7 +45,7 @@ fn main() -> Result<(), ProcessorError> {
         let made = start.elapsed();
         let mut row = vec![1.0; VOCABULARY];
         let start = Instant::now();
-        processors.apply(&mut row, &Position { prompt: history, tokens: &[], seed: 1 }, |_, _| ())?;
+        processors.apply(&mut row, &Position { prompt: history, tokens: &[], seed: 1 }, &mut |_, _| ())?;
         println!("{name}: {:.1?} a token, {made:.1?} to make", start.elapsed());
     }
     Ok(())

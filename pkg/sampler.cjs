@@ -1111,15 +1111,6 @@ function __wbg_get_imports() {
       const ret = typeof window === "undefined" ? void 0 : window;
       return isLikeNone(ret) ? 0 : addToExternrefTable0(ret);
     },
-    __wbg_toExponential_2ad53c4f84b15d8e: function() {
-      return handleError(function(arg0, arg1) {
-        const ret = arg1.toExponential();
-        const ptr1 = passStringToWasm0(ret, wasm.__wbindgen_malloc, wasm.__wbindgen_realloc);
-        const len1 = WASM_VECTOR_LEN;
-        getDataViewMemory0().setInt32((arg0 >>> 0) + 4 * 1, len1, true);
-        getDataViewMemory0().setInt32((arg0 >>> 0) + 4 * 0, ptr1, true);
-      }, arguments);
-    },
     __wbg_toStringTag_1bdd39ac5d866229: function() {
       const ret = Symbol.toStringTag;
       return ret;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use quillmate_sampler::contract::state::{parse_seed, settings};
-use quillmate_sampler::contract::version::CONTRACT;
 use quillmate_sampler::json::{FieldError, Object};
+use quillmate_sampler::wire::state::{parse_seed, settings};
+use quillmate_sampler::wire::version::CONTRACT;
 use quillmate_sampler::{GeneratorState, Run, RunSettings, StateError};
 use quillmate_server::model::{Identity, LanguageModel, hex};
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use quillmate_sampler::contract::state::RunSettings;
+use quillmate_sampler::wire::state::RunSettings;
 use quillmate_sampler::{Processors, Run, Settings};
 use quillmate_server::model::smollm2::{Progress, SHA256, SmolLm2};
 use quillmate_server::model::{LanguageModel, use_threads};

@@ -11,9 +11,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
-use quillmate_sampler::contract::state::{RunSettings, take_seed, take_settings};
-use quillmate_sampler::contract::version::RECORD_FORMAT;
 use quillmate_sampler::json::{FieldError, Object};
+use quillmate_sampler::wire::state::{RunSettings, take_seed, take_settings};
+use quillmate_sampler::wire::version::RECORD_FORMAT;
 use quillmate_sampler::{Claim, GeneratorState, Record, RecordFile, StateError, Stop, Verdict, verify};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -274,7 +274,7 @@ async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
         .with("index", at)
         .with("limit", vocab));
     }
-    start.processors.check_vocabulary(vocab).map_err(StateError::Processor)?;
+    start.processors.check_vocabulary(vocab).map_err(StateError::from)?;
     let context = start.prompt.len() + start.tokens.len() + length as usize;
     over("context_too_long", "tokens of prompt and run together", context as u64, model.context() as u64)?;
     if let Some(constraint) = &constraint {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use quillmate_sampler::divergence::Outcome;
+use quillmate_sampler::comparison::Outcome;
 use quillmate_sampler::json::Object;
 use quillmate_sampler::{RecordFile, Refusal as _, Trace, first_divergence, first_divergence_of_traces, read_traces};
 

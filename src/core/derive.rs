@@ -8,7 +8,7 @@ use std::fmt;
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-use super::error::Refusal;
+use super::refusal::Refusal;
 
 /// The salt: what separates these seeds from everything else HKDF may be used for.
 const SALT: &[u8] = b"quillmate derive_seed v1";

@@ -123,7 +123,7 @@ pub(crate) fn check_probabilities(probabilities: &[f64]) -> Result<(), Distribut
 /// # Errors
 /// Every refusal of [`LogitsError`].
 pub fn distribution<L: Logit>(logits: &[L], settings: &Settings) -> Result<Distribution, LogitsError> {
-    distribution_in_stages(logits, settings, |_, _| ())
+    distribution_in_stages(logits, settings, &mut |_, _| ())
 }
 
 /// Which steps of the contract have been taken.
@@ -143,7 +143,7 @@ pub(crate) enum Stage {
 pub(crate) fn distribution_in_stages<L: Logit>(
     logits: &[L],
     settings: &Settings,
-    mut seen: impl FnMut(Stage, &Distribution),
+    seen: &mut dyn FnMut(Stage, &Distribution),
 ) -> Result<Distribution, LogitsError> {
     let row = Row::new(logits)?;
     if settings.is_greedy() {
@@ -152,7 +152,7 @@ pub(crate) fn distribution_in_stages<L: Logit>(
         return Ok(one);
     }
     let (ids, logits) = candidates(&row, settings.top_k());
-    Ok(among(ids, logits, settings, &mut seen))
+    Ok(among(ids, logits, settings, seen))
 }
 
 /// Steps 3 to 6 for these candidates: ids ascending, one logit each; at least one.

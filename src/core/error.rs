@@ -3,62 +3,18 @@
 use std::fmt;
 
 use super::processors::ProcessorError;
-use super::text::Number;
-
-/// What every refusal of this crate can say of itself.
-pub trait Refusal: fmt::Display {
-    /// A stable name for programs: `temperature_out_of_range`.
-    fn code(&self) -> &'static str;
-    /// The first offending index, where there is one.
-    fn index(&self) -> Option<u64> {
-        None
-    }
-    /// The offending number, where there is one.
-    fn value(&self) -> Option<f64> {
-        None
-    }
-}
-
-/// An offending number, kept by its bits so that errors can be compared (NaN equals itself here).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Offender(u64);
-
-impl Offender {
-    /// The number itself.
-    #[must_use]
-    pub fn get(self) -> f64 {
-        f64::from_bits(self.0)
-    }
-}
-
-impl From<f64> for Offender {
-    fn from(value: f64) -> Self {
-        Self(value.to_bits())
-    }
-}
-
-impl fmt::Display for Offender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Number(self.get()).fmt(f)
-    }
-}
-
-impl fmt::Debug for Offender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+use super::refusal::{Refusal, RejectedNumber};
 
 /// A setting outside its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingsError {
     /// `temperature_out_of_range`: not finite, or below 0.
-    Temperature(Offender),
+    Temperature(RejectedNumber),
     /// `top_k_out_of_range`: not an integer from 0 to 2^32 − 1.
-    TopK(Offender),
+    TopK(RejectedNumber),
     /// `top_p_out_of_range`: not a number from 0 to 1.
-    TopP(Offender),
+    TopP(RejectedNumber),
 }
 
 impl fmt::Display for SettingsError {
@@ -166,7 +122,7 @@ pub enum SampleError {
     /// A processor refused the row.
     Processor(ProcessorError),
     /// `uniform_out_of_range`: u is not a number with 0 ≤ u < 1.
-    Uniform(Offender),
+    Uniform(RejectedNumber),
     /// `frame_insufficient`: these settings need logits of a [`SparseRow`](super::sparse::SparseRow) that are not known.
     Insufficient {
         /// The largest top-k the row suffices for.
@@ -270,10 +226,10 @@ pub enum DistributionError {
         /// The first such index.
         index: u64,
         /// The probability there.
-        value: Offender,
+        value: RejectedNumber,
     },
     /// `distribution_sum`: the sum is not 1 within 10^-6.
-    Sum(Offender),
+    Sum(RejectedNumber),
 }
 
 impl fmt::Display for DistributionError {

@@ -1,6 +1,7 @@
 //! Pure arithmetic: nothing here knows of serialization, clocks, files or hash maps.
 
-pub mod constraint;
+pub mod candidates;
+pub mod decision;
 pub mod derive;
 pub mod distribution;
 pub mod error;
@@ -9,9 +10,9 @@ pub mod exp;
 pub mod fast;
 pub mod ln;
 pub mod logits;
-pub mod mosaic;
 pub mod processors;
 pub(crate) mod rank;
+pub mod refusal;
 pub mod sample;
 pub mod settings;
 pub mod sparse;

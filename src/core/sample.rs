@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::error::{Refusal, SampleError};
+use super::error::SampleError;
 use super::fast;
 use super::logits::Logit;
+use super::refusal::Refusal;
 use super::settings::{Settings, Temperature, TopK, TopP};
 
 /// Chooses one token as the contract says.

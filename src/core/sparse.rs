@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use super::distribution::{Distribution, best_of, distribution};
-use super::error::{LogitsError, Refusal, SampleError};
-use super::logits::{Logit, Row};
-use super::sample::sample;
+use super::candidates::Candidates;
+use super::distribution::Distribution;
+use super::error::{LogitsError, SampleError};
+use super::logits::Logit;
+use super::rank::ordered;
+use super::refusal::Refusal;
 use super::settings::Settings;
 
 /// The known part of a row of V logits: token ids and their logits. Every other token is **unknown**, not banned.
@@ -28,9 +30,7 @@ use super::settings::Settings;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseRow<L> {
-    /// Ascending.
-    ids: Vec<u32>,
-    logits: Vec<L>,
+    known: Candidates<L>,
     vocabulary: u32,
     /// How many of the best have their places in every row this may be a part of.
     certain: u32,
@@ -66,31 +66,32 @@ impl<L: Logit> SparseRow<L> {
             if logit.widen() == f64::INFINITY {
                 return Err(LogitsError::PositiveInfinity(index).into());
             }
-            known.push((id, index, logit));
+            known.push((u64::from(id), index));
         }
-        known.sort_unstable_by_key(|&(id, index, _)| (id, index));
-        let repeated = known.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| (pair[1].1, pair[1].0)).min();
-        if let Some((index, id)) = repeated {
-            return Err(SparseRowError::Repeated { index, id });
+        let known = ordered(known);
+        let repeated = known.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).min();
+        if let Some(index) = repeated {
+            return Err(SparseRowError::Repeated { index, id: ids[index as usize] });
         }
-        let (ids, logits): (Vec<u32>, Vec<L>) = known.into_iter().map(|(id, _, logit)| (id, logit)).unzip();
+        let (ids, logits): (Vec<u32>, Vec<L>) =
+            known.iter().map(|&(_, index)| (ids[index as usize], logits[index as usize])).unzip();
         if ids.len() == vocabulary as usize && logits.iter().all(|logit| logit.widen() == f64::NEG_INFINITY) {
             return Err(LogitsError::AllBanned(vocabulary).into());
         }
         let certain = certain(&ids, &logits);
-        Ok(Self { ids, logits, vocabulary, certain })
+        Ok(Self { known: Candidates::new(ids, logits), vocabulary, certain })
     }
 
     /// The known ids, ascending.
     #[must_use]
     pub fn ids(&self) -> &[u32] {
-        &self.ids
+        self.known.ids()
     }
 
     /// Their logits, in the order of [`ids`](Self::ids).
     #[must_use]
     pub fn logits(&self) -> &[L] {
-        &self.logits
+        self.known.logits()
     }
 
     /// How many tokens the model knows, V.
@@ -102,7 +103,7 @@ impl<L: Logit> SparseRow<L> {
     /// All V logits by id, if all are known.
     #[must_use]
     pub fn whole(&self) -> Option<&[L]> {
-        (self.ids.len() == self.vocabulary as usize).then_some(&self.logits)
+        (self.ids().len() == self.vocabulary as usize).then_some(self.logits())
     }
 
     /// The largest top-k this row suffices for; `None` when every logit is known and it suffices for all settings. Greedy
@@ -136,8 +137,7 @@ impl<L: Logit> SparseRow<L> {
     /// `frame_insufficient` where it could depend on them; `uniform_out_of_range`.
     pub fn sample(&self, settings: &Settings, u: f64) -> Result<u32, SampleError> {
         self.check(settings)?;
-        // The contract looks at the order of ids only, so a row without the gaps gives the place of the token.
-        Ok(self.id(sample(&self.logits, settings, u)?))
+        self.known.sample(settings, u)
     }
 
     /// What the token of the whole row is drawn from, whatever the unknown logits are.
@@ -146,24 +146,25 @@ impl<L: Logit> SparseRow<L> {
     /// `frame_insufficient` where it could depend on them.
     pub fn distribution(&self, settings: &Settings) -> Result<Distribution, SampleError> {
         self.check(settings)?;
-        Ok(distribution(&self.logits, settings)?.with_ids(&self.ids))
+        Ok(self.known.distribution(settings)?)
     }
 
     /// The id at a place among the known ones.
     pub(crate) fn id(&self, place: u32) -> u32 {
-        self.ids[place as usize]
+        self.ids()[place as usize]
     }
 
     /// The known logits whose places are certain, ids ascending; at least one.
     ///
     /// # Errors
     /// `frame_insufficient` where there is none.
-    pub(crate) fn best(&self) -> Result<(Vec<u32>, Vec<L>), SampleError> {
+    pub(crate) fn best(&self) -> Result<Candidates<L>, SampleError> {
         if self.certain == 0 {
             return Err(SampleError::Insufficient { certain: 0, top_k: 1 });
         }
-        let places = best_of(&Row::new(&self.logits)?, self.certain);
-        Ok(places.iter().map(|place| (self.id(*place), self.logits[*place as usize])).unzip())
+        let places = Candidates::best(self.logits(), self.certain)?;
+        let ids = places.ids().iter().map(|place| self.id(*place)).collect();
+        Ok(Candidates::new(ids, places.logits().to_vec()))
     }
 }
 

@@ -8,7 +8,8 @@
 use std::fmt;
 
 use super::distribution::{check_probabilities, walk};
-use super::error::{DistributionError, Offender, Refusal};
+use super::error::DistributionError;
+use super::refusal::{Refusal, RejectedNumber};
 
 /// Which of the two distributions an error speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub enum SpeculativeError {
         vocabulary: u64,
     },
     /// `uniform_out_of_range`: `u_accept` or `u_resample` is not a number with 0 ≤ u < 1.
-    Uniform(Offender),
+    Uniform(RejectedNumber),
 }
 
 impl fmt::Display for SpeculativeError {

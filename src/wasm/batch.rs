@@ -10,10 +10,10 @@ use super::error::{refuse, sampler_error, with_index, with_row};
 use super::foreign::{each, is_array, length, outside};
 use super::generator::Generator;
 use super::read::{self, of_either_type};
-use crate::contract::batch::step_batch as step_runs;
-use crate::contract::generator::Run;
 use crate::core::sample::{self, BatchError};
 use crate::core::settings::Settings;
+use crate::run::batch::step_batch as step_runs;
+use crate::run::run::Run;
 
 #[wasm_bindgen]
 extern "C" {

@@ -6,12 +6,12 @@ use super::error::{refuse, sampler_error};
 use super::foreign::is_array;
 use super::read;
 use super::verify::to_plain;
-use crate::contract::identity::Identity;
-use crate::contract::record_divergence::first_divergence as of_records;
-use crate::contract::record_file::RecordFile;
-use crate::contract::trace::Trace;
-use crate::contract::trace_divergence::{first_divergence_of_traces, read_traces, traces_of};
-use crate::contract::written::{Entries, Value};
+use crate::compare::records::first_divergence as of_records;
+use crate::compare::traces::{first_divergence_of_traces, read_traces, traces_of};
+use crate::wire::identity::Identity;
+use crate::wire::record::RecordFile;
+use crate::wire::trace::Trace;
+use crate::wire::written::{Entries, Value};
 
 /// `firstDivergence(first, second, options)`.
 #[wasm_bindgen(js_name = firstDivergence, skip_typescript)]

@@ -3,7 +3,7 @@
 use js_sys::{Array, Error, Function, Reflect};
 use wasm_bindgen::prelude::*;
 
-use crate::core::error::Refusal;
+use crate::core::refusal::Refusal;
 
 #[wasm_bindgen]
 extern "C" {

@@ -9,9 +9,9 @@ use wasm_bindgen::prelude::*;
 use super::batch::second_handle;
 use super::error::{refuse, sampler_error};
 use super::read;
-use crate::contract::frame::{self, Dtype, Layout};
-use crate::contract::state::RunSettings;
 use crate::core::settings::TopK;
+use crate::wire::frame::{self, Dtype, Layout};
+use crate::wire::state::RunSettings;
 
 /// One step's logits on the wire.
 #[wasm_bindgen(skip_typescript)]

@@ -16,10 +16,10 @@ use super::foreign::{each, is_array, outside};
 use super::frame::Frame;
 use super::read::{self, Given, Row, of_either_type};
 use super::verify::to_plain;
-use crate::contract::generator::Run;
-use crate::contract::speculation::{Chain, ChainError, Draft};
-use crate::contract::state::{GeneratorState, RunSettings};
 use crate::core::distribution::Distribution;
+use crate::run::chain::{Chain, ChainError, Draft};
+use crate::run::run::Run;
+use crate::wire::state::{GeneratorState, RunSettings};
 
 /// One run and, where given, the model that feeds it.
 #[wasm_bindgen(skip_typescript)]

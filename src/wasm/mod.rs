@@ -26,8 +26,8 @@ pub use verify::verify;
 use js_sys::{BigInt, Float64Array, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
-use crate::contract::state::STATE_SCHEMA;
 use crate::core::{derive, sample, speculative, splitmix};
+use crate::wire::state::STATE_SCHEMA;
 use error::{refuse, sampler_error};
 use read::{Given, of_either_type};
 

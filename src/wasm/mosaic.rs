@@ -8,10 +8,10 @@ use wasm_bindgen::prelude::*;
 use super::error::refuse;
 use super::read::{self, plain};
 use super::verify::to_plain;
-use crate::contract::any_state::AnyState;
-use crate::contract::mosaic::MosaicState;
-use crate::core::mosaic::{SamplingConfig, SelectionStrategy, select};
 use crate::core::settings::TopK;
+use crate::legacy::any_state::AnyState;
+use crate::legacy::sampler::{SamplingConfig, SelectionStrategy, select};
+use crate::legacy::state::MosaicState;
 
 /// `mosaicDecision(logits, strategy, seed, drawIndex)`.
 #[wasm_bindgen(js_name = mosaicDecision, skip_typescript)]

@@ -6,14 +6,14 @@ use wasm_bindgen::{JsCast, JsValue};
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
 use super::foreign::{each, f16s, f32s, f64s, is_array, is_plain, kind, length, outside, u8s, u32s};
 use super::lent::{lent, with_lent};
-use crate::contract::json::{self, FieldError, Scalar};
-use crate::contract::processors::read_processors;
-use crate::contract::state::RunSettings;
-use crate::contract::state::parse_seed;
 use crate::core::processors::Processors;
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
 use crate::core::sparse::SparseRow;
 use crate::core::text::{Number, Quoted, beginning};
+use crate::wire::json::{self, FieldError, Scalar};
+use crate::wire::processors::read_processors;
+use crate::wire::state::RunSettings;
+use crate::wire::state::parse_seed;
 
 /// The largest integer a JavaScript number holds with all its neighbours: 2^53 − 1.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;

@@ -7,9 +7,9 @@ use wasm_bindgen::prelude::*;
 use super::error::{refuse, sampler_error};
 use super::foreign::{each, is_array};
 use super::read;
-use crate::contract::record::{Claim, Record};
-use crate::contract::state::GeneratorState;
-use crate::contract::written::Value;
+use crate::wire::claim::{Claim, Record};
+use crate::wire::state::GeneratorState;
+use crate::wire::written::Value;
 
 /// A value as plain objects, arrays, strings and numbers, safe for `JSON.stringify`.
 pub fn to_plain(value: &Value) -> Result<JsValue, JsValue> {
@@ -21,7 +21,7 @@ pub fn to_plain(value: &Value) -> Result<JsValue, JsValue> {
 /// `verify(record, claim)`.
 #[wasm_bindgen(skip_typescript)]
 pub fn verify(record: &JsValue, claim: &JsValue) -> Result<JsValue, JsValue> {
-    to_plain(&crate::contract::verify::verify(&self::record(record)?, &self::claim(claim)?).written())
+    to_plain(&crate::compare::verify::verify(&self::record(record)?, &self::claim(claim)?).written())
 }
 
 fn record(value: &JsValue) -> Result<Record, JsValue> {

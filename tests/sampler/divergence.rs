@@ -1,7 +1,7 @@
 //! Records, and where two of them first part.
 
 use proptest::prelude::*;
-use quillmate_sampler::divergence::{Missing, Outcome, Side, What};
+use quillmate_sampler::comparison::{Missing, Outcome, Side, What};
 use quillmate_sampler::{
     Comparison, Environment, Frame, GeneratorState, Identity, RECORD_SCHEMA, RecordFile, Refusal, Run, Settings,
     TARGET, first_divergence, verify,

@@ -1,12 +1,12 @@
 //! What each refusal says of itself: its code, the index and the value that offend, and its message.
 
-use quillmate_sampler::core::error::Offender;
+use quillmate_sampler::core::refusal::RejectedNumber;
 use quillmate_sampler::json::FieldError;
 use quillmate_sampler::mosaic::MosaicError;
 use quillmate_sampler::{
-    BatchError, ChainError, DistributionError, FrameError, LabelError, LogitsError, Problem, ProcessorError,
-    RecordError, Refusal, RowError, SampleError, SettingsError, Side, SparseRowError, SpeculativeError, StateError,
-    StepBatchError, StepError, constraint::ConstraintError,
+    BatchError, ChainError, DistributionError, FrameError, LabelError, LoadError, LogitsError, Problem, ProcessorError,
+    ReadProcessorsError, RecordError, Refusal, RowError, SampleError, SettingsError, Side, SparseRowError,
+    SpeculativeError, StateError, StepBatchError, StepError, constraint::ConstraintError,
 };
 
 /// Code, index, value, message.
@@ -19,7 +19,7 @@ fn check(cases: &[(&dyn Refusal, Said)]) {
     }
 }
 
-fn number(value: f64) -> Offender {
+fn number(value: f64) -> RejectedNumber {
     value.into()
 }
 
@@ -249,15 +249,15 @@ fn of_states_records_and_frames() {
             ("top_p_out_of_range", None, Some(2.0), "top_p must be from 0 to 1, but is 2.0"),
         ),
         (
-            &StateError::Processor(processor),
+            &StateError::from(processor),
             ("processor_token", Some(2), Some(8.0), "processor 2, dry: token 8 is outside the vocabulary of 8"),
         ),
         (
-            &StateError::ProcessorUnknown("best".into()),
+            &StateError::from(ReadProcessorsError::Unknown("best".into())),
             ("processor_unknown", None, None, "processor \"best\" is not known"),
         ),
         (
-            &StateError::ProcessorVersion(9),
+            &StateError::from(ReadProcessorsError::Version(9)),
             ("processor_version_unknown", None, None, "version 9 of this processor is not known"),
         ),
         (
@@ -297,11 +297,11 @@ fn of_states_records_and_frames() {
             ("step_mismatch", None, None, "the step is 9, but there are 2 tokens"),
         ),
         (
-            &StateError::DrawsMismatch { draws: 3, expected: 2 },
+            &LoadError::Draws { draws: 3, expected: 2 },
             ("draws_mismatch", None, None, "the run has consumed 3 draws, but its tokens took 2"),
         ),
         (
-            &StateError::Mosaic(MosaicError::TopP(number(0.0))),
+            &LoadError::from(MosaicError::TopP(number(0.0))),
             ("top_p_out_of_range", None, Some(0.0), "top-p must be above 0 and at most 1, but is 0.0"),
         ),
         (
@@ -309,7 +309,7 @@ fn of_states_records_and_frames() {
             ("format_unknown", None, None, "state format 2 is not known; this release reads 1"),
         ),
         (
-            &RecordError::State(StateError::Processor(processor)),
+            &RecordError::State(StateError::from(processor)),
             ("processor_token", Some(2), Some(8.0), "processor 2, dry: token 8 is outside the vocabulary of 8"),
         ),
         (

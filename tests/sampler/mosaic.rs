@@ -1,7 +1,7 @@
 //! The older contract: its published run, and each of its rules by name.
 
 use proptest::prelude::*;
-use quillmate_sampler::divergence::What;
+use quillmate_sampler::comparison::What;
 use quillmate_sampler::json::Object;
 use quillmate_sampler::mosaic::{ALGORITHM_VERSION, Sampler, SamplingConfig, SelectionStrategy, candidates, select};
 use quillmate_sampler::{AnyState, GeneratorState, MosaicState, Refusal, first_divergence_of_traces, read_traces};

@@ -3,14 +3,14 @@
 use crate::share::one_in;
 use proptest::prelude::*;
 use quillmate_sampler::{
-    Dry, Filter, Frame, GeneratorState, Penalty, Position, Processor, Processors, Refusal, Run, Settings, Window, Xtc,
-    distribution, draw, exp, ln, sample_token, uniform,
+    Dry, Filter, Frame, GeneratorState, Length, Ngram, Penalty, Position, Processor, Processors, Refusal, Run,
+    Settings, Window, Xtc, distribution, draw, exp, ln, sample_token, uniform,
 };
 use serde_json::Value;
 
 fn apply(list: Vec<Processor>, row: &mut [f64], history: &[u32], seed: u64) {
     let position = Position { prompt: history, tokens: &[], seed };
-    Processors::new(list).unwrap().apply(row, &position, |_, _| ()).unwrap();
+    Processors::new(list).unwrap().apply(row, &position, &mut |_, _| ()).unwrap();
 }
 
 fn kept(row: &[f64]) -> Vec<u32> {
@@ -105,7 +105,7 @@ fn list_of(case: &Value, second: bool) -> (Vec<Processor>, f64) {
         list.push(if second { Processor::DryV2(dry) } else { Processor::Dry(dry) });
     }
     if let Some(size) = settings.get("no_repeat_ngram_size") {
-        list.push(Processor::NoRepeatNgram { size: whole(size), window: Window::default() });
+        list.push(Processor::NoRepeatNgram(Ngram { size: whole(size), window: Window::default() }));
     }
     if let Some(words) = settings.get("bad_words") {
         let end = settings.get("eos").map(whole);
@@ -389,7 +389,7 @@ fn top_p_keeps_what_step_5_keeps() {
 fn a_forced_end_is_the_last_token_of_its_length() {
     let row = [3.0, 2.0, 1.0, -4.0];
     for (length, end_tokens) in [(1, vec![3]), (4, vec![2, 3]), (4, vec![3, 3]), (u32::MAX, vec![3])] {
-        let list = vec![Processor::ForcedEnd { length, end_tokens: end_tokens.clone() }];
+        let list = vec![Processor::ForcedEnd(Length { length, end_tokens: end_tokens.clone() })];
         // A prompt does not count.
         let greedy = Settings::new(0.0, 0, 1.0).unwrap();
         let mut run = Run::with_processors(vec![0; 9], 1, greedy, Processors::new(list).unwrap());
@@ -399,14 +399,14 @@ fn a_forced_end_is_the_last_token_of_its_length() {
             assert_eq!(end_tokens.contains(&token), at >= length, "token {at} of {length}");
         }
     }
-    let banned = Processors::new(vec![Processor::ForcedEnd { length: 1, end_tokens: vec![0] }]).unwrap();
+    let banned = Processors::new(vec![Processor::ForcedEnd(Length { length: 1, end_tokens: vec![0] })]).unwrap();
     let mut run = Run::with_processors(vec![], 1, Settings::default(), banned);
     assert_eq!(run.step_with(&[f64::NEG_INFINITY, 0.0]).unwrap_err().code(), "processor_all_banned");
     // With min_length, whose last banned place is the one before, a run has exactly its length.
     let end_tokens = vec![0];
     let exactly = vec![
-        Processor::MinLength { length: 4, end_tokens: end_tokens.clone() },
-        Processor::ForcedEnd { length: 5, end_tokens },
+        Processor::MinLength(Length { length: 4, end_tokens: end_tokens.clone() }),
+        Processor::ForcedEnd(Length { length: 5, end_tokens }),
     ];
     let mut run =
         Run::with_processors(vec![], 1, Settings::new(0.0, 0, 1.0).unwrap(), Processors::new(exactly).unwrap());
@@ -435,9 +435,9 @@ fn with_a_foreign_id() -> Vec<Processor> {
         Processor::Deny(vec![4]),
         Processor::ForcedPrefix(vec![4]),
         Processor::ForcedPrefix(vec![1, 4]),
-        Processor::MinLength { length: 0, end_tokens: vec![4] },
-        Processor::MinLength { length: 2, end_tokens: vec![1, 4] },
-        Processor::ForcedEnd { length: 99, end_tokens: vec![4] },
+        Processor::MinLength(Length { length: 0, end_tokens: vec![4] }),
+        Processor::MinLength(Length { length: 2, end_tokens: vec![1, 4] }),
+        Processor::ForcedEnd(Length { length: 99, end_tokens: vec![4] }),
         Processor::Xtc(Xtc { probability: 0.0, threshold: 0.1, exempt: vec![4] }),
     ]
 }
@@ -455,7 +455,7 @@ fn an_id_outside_the_vocabulary_is_refused_wherever_it_stands_and_whatever_the_s
             for tokens in [&[][..], &[1], &[1, 1, 1, 1]] {
                 let mut row = vec![0.5; vocabulary as usize];
                 let position = Position { prompt: &[1], tokens, seed: 0 };
-                let applied = list.apply(&mut row, &position, |_, _| ());
+                let applied = list.apply(&mut row, &position, &mut |_, _| ());
                 // With one token more in the vocabulary, what a rule does with the id is its own matter.
                 let foreign = applied.err().filter(|error| error.code() == "processor_token");
                 let foreign = foreign.map(|error| (error.code(), error.index(), error.value()));
@@ -470,7 +470,7 @@ fn ids_are_looked_at_before_any_processor_acts() {
     let list = Processors::new(vec![Processor::Deny(vec![0, 1]), Processor::Allow(vec![9])]).unwrap();
     let (mut row, mut seen) = ([1.0, 2.0], 0);
     let position = Position { prompt: &[], tokens: &[], seed: 0 };
-    let error = list.apply(&mut row, &position, |_, _| seen += 1).unwrap_err();
+    let error = list.apply(&mut row, &position, &mut |_, _| seen += 1).unwrap_err();
     assert_eq!((error.code(), error.index(), error.value(), seen), ("processor_token", Some(1), Some(9.0), 0));
     assert_eq!(row, [1.0, 2.0]);
 }
@@ -537,7 +537,7 @@ fn the_linear_algorithms_give_what_the_rules_say() {
             let mut row = [&row[..], &[1.0]].concat();
             let mut expected = row.clone();
             obvious_ngram(&mut expected, &history, size as usize);
-            apply(vec![Processor::NoRepeatNgram { size, window: Window::default() }], &mut row, &history, 0);
+            apply(vec![Processor::NoRepeatNgram(Ngram { size, window: Window::default() })], &mut row, &history, 0);
             assert_eq!(bits(&row), bits(&expected), "{size}-gram of {history:?}");
             compared += 1;
         }
@@ -574,7 +574,7 @@ fn the_work_is_linear_in_history_and_parameters() {
     let window = Window::default();
 
     let mut row = [1.0, 2.0];
-    apply(vec![Processor::NoRepeatNgram { size: 2 * many, window }], &mut row, &equal, 0);
+    apply(vec![Processor::NoRepeatNgram(Ngram { size: 2 * many, window })], &mut row, &equal, 0);
     assert_eq!(kept(&row), [1]);
 
     // Each breaker agrees with the history but for its last token, or but for its first; no one is found.
@@ -610,7 +610,7 @@ fn with_history(window: Window) -> Vec<Processor> {
         Processor::FrequencyPenalty(of(0.3)),
         Processor::PresencePenalty(of(0.4)),
         Processor::DryV2(Dry { multiplier: 0.7, base: 1.75, allowed_length: 1, window, breakers: vec![] }),
-        Processor::NoRepeatNgram { size: 2, window },
+        Processor::NoRepeatNgram(Ngram { size: 2, window }),
     ]
 }
 
@@ -649,8 +649,8 @@ fn without_the_prompt_only_emitted_tokens_count() {
         let list = Processors::new(vec![processor.clone()]).unwrap();
         let (mut a, mut b) = (row.clone(), row.clone());
         let tokens = [1, 2, 1];
-        list.apply(&mut a, &Position { prompt: &[4, 5, 4], tokens: &tokens, seed: 0 }, |_, _| ()).unwrap();
-        list.apply(&mut b, &Position { prompt: &[], tokens: &tokens, seed: 0 }, |_, _| ()).unwrap();
+        list.apply(&mut a, &Position { prompt: &[4, 5, 4], tokens: &tokens, seed: 0 }, &mut |_, _| ()).unwrap();
+        list.apply(&mut b, &Position { prompt: &[], tokens: &tokens, seed: 0 }, &mut |_, _| ()).unwrap();
         assert_eq!(a, b, "{}", processor.name());
         assert_ne!(a, row, "{} bites", processor.name());
     }
@@ -679,7 +679,7 @@ fn ids_of_the_history_outside_the_vocabulary_change_nothing_and_those_of_a_param
     assert_eq!(row, [1.0, 2.0]);
     let list = Processors::new(vec![Processor::TopK(2), Processor::Deny(vec![2])]).unwrap();
     let position = Position { prompt: &[], tokens: &[], seed: 0 };
-    let error = list.apply(&mut row, &position, |_, _| ()).unwrap_err();
+    let error = list.apply(&mut row, &position, &mut |_, _| ()).unwrap_err();
     assert_eq!((error.code(), error.index(), error.value()), ("processor_token", Some(1), Some(2.0)));
 }
 
@@ -851,7 +851,7 @@ fn xtc_draws_from_a_stream_of_its_own() {
     let (mut acted, mut passed) = (0, 0);
     for seed in 0..200 {
         let mut changed = row;
-        list.apply(&mut changed, &Position { prompt: &[], tokens: &[9, 9], seed }, |_, _| ()).unwrap();
+        list.apply(&mut changed, &Position { prompt: &[], tokens: &[9, 9], seed }, &mut |_, _| ()).unwrap();
         let acts = uniform(seed, 2, 4) < 0.5;
         assert_eq!(kept(&changed), if acts { vec![2, 3] } else { vec![0, 1, 2, 3] }, "seed {seed}");
         if acts {
@@ -909,14 +909,14 @@ fn any_processor(v: u32) -> impl Strategy<Value = Processor> {
         penalty.prop_map(Processor::PresencePenalty),
         dry.clone().prop_map(Processor::Dry),
         dry.prop_map(Processor::DryV2),
-        (1u32..4, window).prop_map(|(size, window)| Processor::NoRepeatNgram { size, window }),
+        (1u32..4, window).prop_map(|(size, window)| Processor::NoRepeatNgram(Ngram { size, window })),
         prop::collection::vec(ids(), 1..3).prop_map(Processor::BadWords),
         (0..v, -5.0..5.0f64).prop_map(|bias| Processor::LogitBias(vec![bias])),
         ids().prop_map(Processor::Allow),
         ids().prop_map(Processor::Deny),
         ids().prop_map(Processor::ForcedPrefix),
-        (0u32..30, ids()).prop_map(|(length, end_tokens)| Processor::MinLength { length, end_tokens }),
-        (1u32..30, ids()).prop_map(|(length, end_tokens)| Processor::ForcedEnd { length, end_tokens }),
+        (0u32..30, ids()).prop_map(|(length, end_tokens)| Processor::MinLength(Length { length, end_tokens })),
+        (1u32..30, ids()).prop_map(|(length, end_tokens)| Processor::ForcedEnd(Length { length, end_tokens })),
         (0.2..3.0f64).prop_map(Processor::Temperature),
         (1..v).prop_map(Processor::TopK),
         keep.clone().prop_map(Processor::TopP),
@@ -988,7 +988,7 @@ proptest! {
         let mut after: Vec<f64> = before.iter().map(|logit| f64::from(*logit)).collect();
         let position = Position { prompt: &[], tokens: &history, seed };
         let mut stages = 0;
-        if let Err(error) = processors.apply(&mut after, &position, |_, _| stages += 1) {
+        if let Err(error) = processors.apply(&mut after, &position, &mut |_, _| stages += 1) {
             prop_assert_eq!(error.code(), "processor_all_banned");
             prop_assert_eq!(error.index(), Some(stages));
             return Ok(());

@@ -1,7 +1,7 @@
 //! Decisions and traces: what they tell, and that asking changes nothing.
 
 use proptest::prelude::*;
-use quillmate_sampler::divergence::{Missing, Outcome, Side, What};
+use quillmate_sampler::comparison::{Missing, Outcome, Side, What};
 use quillmate_sampler::json::Object;
 use quillmate_sampler::{
     Filter, Penalty, Processor, Processors, Run, Settings, Trace, Window, Xtc, distribution, draw,

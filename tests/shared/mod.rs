@@ -135,7 +135,7 @@ pub fn mosaic_greedy() -> usize {
     for case in &cases {
         let logits = floats(&case["logits"]);
         let narrow: Vec<f32> = logits.iter().map(|logit| *logit as f32).collect();
-        let token = |decision: Result<quillmate_sampler::mosaic::SampleDecision, _>| {
+        let token = |decision: Result<quillmate_sampler::Decision, _>| {
             decision
                 .map(|decision| u64::from(decision.token_id))
                 .map_err(|error: quillmate_sampler::mosaic::MosaicError| error.to_string())
@@ -162,7 +162,7 @@ fn processor_vectors() -> Value {
 
 /// Rows before and after a list of processors, bit for bit, or the refusal.
 pub fn processors() -> usize {
-    use quillmate_sampler::{Position, Processors, Refusal, contract::processors::read_processors, json};
+    use quillmate_sampler::{Position, Processors, Refusal, json, wire::processors::read_processors};
     let vectors = processor_vectors();
     let cases = vectors["processors"].as_array().expect("a list");
     assert!(!cases.is_empty());
@@ -176,7 +176,7 @@ pub fn processors() -> usize {
             .map(|name| serde_json::from_value::<Vec<u32>>(case[name].clone()).expect("a list of ids"));
         let position = Position { prompt: &prompt, tokens: &tokens, seed: integer(&case["seed"]) };
         let mut row = floats(&case["logits"]);
-        let applied = list.apply(&mut row, &position, |_, _| ());
+        let applied = list.apply(&mut row, &position, &mut |_, _| ());
         if let Some(code) = case.get("code") {
             assert_eq!(applied.expect_err("is refused").code(), code, "{name}");
             continue;

@@ -88,14 +88,13 @@ impl Active {
     /// and the token with the one the run chooses from it.
     pub fn compare(&mut self, logits: &[f32], at: u64, stored_frame: Option<&[u8]>) -> Result<(), Failure> {
         let row = self.row(logits, at)?;
-        let frame = self.replay.frame(at, &row).map_err(Failure::refused)?;
+        let (chosen, frame) = self.replay.step_with_frame_of(&row).map_err(Failure::refused)?;
         if stored_frame != Some(&frame.encode()) {
             return Err(Failure::new(
                 "logits_differ",
                 format!("step {at} gives other logits than those stored; was the run written by another build?"),
             ));
         }
-        let chosen = self.replay.step_with(&row).map_err(Failure::refused)?;
         let stored = usize::try_from(at).ok().and_then(|at| self.run.tokens().get(at).copied());
         if stored != Some(chosen) {
             return Err(Failure::new(
@@ -118,8 +117,8 @@ impl Active {
     pub fn emit(&mut self, logits: &[f32]) -> Result<(u32, Vec<u8>), Failure> {
         let step = self.run.position();
         let row = self.row(logits, step)?;
-        let frame = self.run.frame(step, &row).map_err(Failure::refused)?;
-        Ok((self.run.step_with(&row).map_err(Failure::refused)?, frame.encode()))
+        let (token, frame) = self.run.step_with_frame_of(&row).map_err(Failure::refused)?;
+        Ok((token, frame.encode()))
     }
 }
 

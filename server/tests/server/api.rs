@@ -1,7 +1,7 @@
 //! The calls of API.md, one by one.
 
 use base64ct::{Base64, Encoding as _};
-use quillmate_sampler::divergence::Outcome;
+use quillmate_sampler::comparison::Outcome;
 use quillmate_sampler::{Claim, Frame, Record, RecordFile, Verdict, first_divergence, verify};
 use quillmate_server::model::TokenTable;
 use quillmate_server::text::text;

@@ -2,7 +2,8 @@
 
 use quillmate_kernels::rows::{BLOCK, Weighing, widened};
 
-use super::{Level, Numbers, Scratch};
+use super::level::Level;
+use super::scratch::{Scratch, narrow};
 
 /// The last token that is kept, by (logit high first, id low first).
 #[derive(Clone, Copy, Debug)]
@@ -243,14 +244,6 @@ impl Scratch {
     }
 }
 
-/// The nearest finite number of the row's type.
-pub fn narrow(row: Numbers, value: f64) -> f64 {
-    match row {
-        Numbers::F32(_) => f64::from(value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32),
-        Numbers::F64(_) => value.clamp(f64::MIN, f64::MAX),
-    }
-}
-
 /// A number at or below log2 x, off by less than 0.09; x normal and positive.
 fn floor_of_log2(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -260,14 +253,15 @@ fn floor_of_log2(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Bound, Vectors, total};
+    use super::super::level::Bound;
+    use super::super::scratch::total;
     use super::*;
     use crate::core::distribution::distribution;
     use crate::core::ln::ln;
     use crate::core::logits::Logit;
     use crate::core::settings::Settings;
     use crate::core::splitmix::{draw, uniform};
-    use quillmate_kernels::rows::Precision;
+    use quillmate_kernels::rows::{Precision, Vectors};
 
     #[test]
     fn the_logarithm_is_below_and_near() {
@@ -283,7 +277,7 @@ mod tests {
     /// the targets lie between them.
     #[test]
     fn what_is_reached_is_what_a_walk_over_sorted_tokens_reaches() {
-        let mut scratch = Scratch::new();
+        let mut scratch = Scratch::default();
         let mut reached = 0;
         for case in 0..600u64 {
             let random = |at: u64| uniform(case, at, 0);
@@ -365,7 +359,7 @@ mod tests {
     /// In a long row with many likely tokens the cut is looked for where a sample of the row says, and found there.
     #[test]
     fn a_long_row_is_cut_where_its_sample_says() {
-        let mut scratch = Scratch::new();
+        let mut scratch = Scratch::default();
         for (length, seed) in [(16_384, 1), (20_000, 2), (50_001, 3)] {
             let row = bell(length, seed, 1.0);
             for top_p in [0.3, 0.5, 0.8, 0.9, 0.95, 0.99] {
@@ -403,7 +397,7 @@ mod tests {
     /// No sample is taken of a short row, of one with few likely tokens, and of one whose likely tokens are in few blocks.
     #[test]
     fn where_little_is_likely_no_sample_is_taken() {
-        let mut scratch = Scratch::new();
+        let mut scratch = Scratch::default();
         let mut one_peak = vec![-40.0f32; 32_768];
         one_peak[5] = 3.0;
         let mut a_peak_a_block = one_peak.clone();
@@ -422,7 +416,7 @@ mod tests {
     /// What the fast path is for: rows like a model's are cut without the contract's arithmetic.
     #[test]
     fn the_cut_is_found_without_the_contract() {
-        let mut scratch = Scratch::new();
+        let mut scratch = Scratch::default();
         for length in [2, 40, 300, 5000, 20_000] {
             for seed in 10..20 {
                 let temperature = [0.25, 1.0, 4.0][seed as usize % 3];

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::core::error::{Offender, Refusal};
+use crate::core::refusal::{Refusal, RejectedNumber};
 
 /// What was wrong with a processor, or came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Problem {
         /// Which.
         parameter: &'static str,
         /// The number.
-        value: Offender,
+        value: RejectedNumber,
     },
     /// `processor_empty`: a list that must hold something, or one of its sequences.
     Empty {

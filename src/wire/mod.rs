@@ -1,0 +1,14 @@
+//! How is it stored and sent? Each form once: states, processors, frames, records, claims, identities, and the JSON they are
+//! read from and written to.
+
+pub mod claim;
+mod decision;
+pub mod frame;
+pub mod identity;
+pub mod json;
+pub mod processors;
+pub mod record;
+pub mod state;
+pub mod trace;
+pub mod version;
+pub(crate) mod written;
