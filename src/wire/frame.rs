@@ -58,6 +58,8 @@ use crate::core::sparse::SparseRow;
 const MAGIC: &[u8; 4] = b"QMLF";
 const HEADER: usize = 28;
 const CHECKSUM: usize = 4;
+/// The most bytes of an id: LEB128 of a number below [`MAX_VOCABULARY`].
+const ID: usize = 4;
 
 /// The largest vocabulary a frame may name, so that a forged header cannot ask for memory without end.
 pub const MAX_VOCABULARY: u32 = 1 << 24;
@@ -343,9 +345,23 @@ impl Frame {
         Self::smaller(step, logits, needed(settings, processors))
     }
 
+    /// The most bytes a frame made by [`for_run`](Self::for_run) can take, whatever the logits.
+    #[must_use]
+    pub fn max_bytes_for_run(vocabulary: u32, settings: &Settings, processors: &Processors) -> u64 {
+        let needed = needed(settings, processors);
+        let width = Dtype::F32.width() as u64;
+        let logits = if is_few(needed, vocabulary as usize) {
+            u64::from(needed) * (ID as u64 + width)
+        } else {
+            // A sparse frame has fewer than half as many logits, and ids that are no wider than they are.
+            u64::from(vocabulary) * width
+        };
+        (HEADER + CHECKSUM) as u64 + logits
+    }
+
     /// The smaller of the frames with the `needed` best logits, or with all that are allowed for 0.
     fn smaller(step: u64, logits: &[f32], needed: u32) -> Result<Self, FrameError> {
-        if is_few(needed, logits) {
+        if is_few(needed, logits.len()) {
             return Self::sparse(step, logits, needed);
         }
         check(logits)?;
@@ -355,7 +371,7 @@ impl Frame {
     /// The smaller of the frames with all allowed logits of a row that has been checked.
     pub(crate) fn of_allowed(step: u64, logits: &[f32]) -> Result<Self, FrameError> {
         let allowed = allowed(logits);
-        if is_few(allowed, logits) {
+        if is_few(allowed, logits.len()) {
             return Self::of_best(step, logits, Candidates::best(logits, allowed)?, allowed);
         }
         Self::build(step, logits.len() as u32, Held::Dense(logits.to_vec()), 0)
@@ -364,7 +380,7 @@ impl Frame {
     /// How many of the best logits make the frame of a run with these settings, where they are few enough for a sparse one.
     pub(crate) fn few_needed(logits: &[f32], settings: &Settings, processors: &Processors) -> Option<u32> {
         let needed = needed(settings, processors);
-        is_few(needed, logits).then_some(needed)
+        is_few(needed, logits.len()).then_some(needed)
     }
 
     /// The step these logits are for.
@@ -586,8 +602,8 @@ fn needed(settings: &Settings, processors: &Processors) -> u32 {
 
 /// Whether a frame of so many logits, 1 or more, is smaller than one of all: an id takes at least a byte beside its logit, so one
 /// of half the vocabulary or more gains nothing.
-fn is_few(count: u32, logits: &[f32]) -> bool {
-    count > 0 && (count as usize) < logits.len() / 2
+fn is_few(count: u32, vocabulary: usize) -> bool {
+    count > 0 && (count as usize) < vocabulary / 2
 }
 
 /// How many tokens a row allows.

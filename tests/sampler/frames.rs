@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use quillmate_sampler::{
-    Claim, Dtype, Frame, FrameError, Layout, Record, Refusal, Run, Settings, SparseRow, Verdict, distribution, verify,
+    Claim, Dtype, Frame, FrameError, Layout, Processor, Processors, Record, Refusal, Run, Settings, SparseRow, Verdict,
+    distribution, verify,
 };
 
 fn real_rows() -> Vec<Vec<f32>> {
@@ -306,4 +307,41 @@ fn rows_no_token_can_come_from_make_no_frame() {
     assert_eq!(Frame::sparse(0, &[f32::INFINITY], 1).unwrap_err().code(), "logits_positive_infinity");
     assert_eq!(Frame::sparse(0, &[f32::NEG_INFINITY], 1).unwrap_err().code(), "logits_all_banned");
     assert_eq!(Frame::sparse(0, &[1.0], 0).unwrap_err().code(), "top_k_out_of_range");
+}
+
+#[test]
+fn no_frame_is_larger_than_the_bound_of_its_run() {
+    const V: u32 = 49_152;
+    // Values that no narrower type can hold, far apart in the vocabulary, so that frames are as large as they get.
+    let row: Vec<f32> = (0..V).map(|id| (id.wrapping_mul(2_654_435_761) >> 8) as f32 / 3.0).collect();
+    let few: Vec<f32> = (0..V).map(|id| if id % 3 == 0 { row[id as usize] } else { f32::NEG_INFINITY }).collect();
+    for top_k in [0, 1, 50, 20_000, V / 2 - 1, V / 2, 49_000, u32::MAX] {
+        for temperature in [0.0, 1.0] {
+            let settings = Settings::new(temperature, top_k, 0.9).unwrap();
+            for list in [vec![], vec![Processor::TopK(50)]] {
+                let processors = Processors::new(list).unwrap();
+                let bound = Frame::max_bytes_for_run(V, &settings, &processors);
+                for row in [&row, &few] {
+                    let bytes = Frame::for_run(u64::MAX, row, &settings, &processors).unwrap().encode().len() as u64;
+                    assert!(bytes <= bound, "temperature {temperature}, top_k {top_k}: {bytes}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bound_of_a_run_is_reached() {
+    let none = Processors::default();
+    let third = 1.0f32 / 3.0;
+    // An id of four bytes, alone.
+    let mut row = vec![0.0; 1 << 22];
+    row[(1 << 22) - 1] = third;
+    let greedy = Settings::new(0.0, 0, 1.0).unwrap();
+    let frame = Frame::for_run(0, &row, &greedy, &none).unwrap();
+    assert_eq!(frame.encode().len() as u64, Frame::max_bytes_for_run(1 << 22, &greedy, &none));
+    // All logits, each of four bytes.
+    let all = Settings::new(1.0, 0, 1.0).unwrap();
+    let frame = Frame::for_run(0, &vec![third; 1000], &all, &none).unwrap();
+    assert_eq!(frame.encode().len() as u64, Frame::max_bytes_for_run(1000, &all, &none));
 }
