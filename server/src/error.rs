@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use quillmate_sampler::Refusal;
 use serde_json::{Value, json};
 
+use crate::constraint::{TakeError, Unusable};
 use crate::model::ModelError;
 use crate::store::StoreError;
 
@@ -100,6 +101,27 @@ impl<R: Refusal> From<R> for ApiError {
             error = error.with("value", value);
         }
         error
+    }
+}
+
+impl From<Unusable> for ApiError {
+    fn from(error: Unusable) -> Self {
+        match error {
+            Unusable::Constraint(error) => error.into(),
+            Unusable::Unavailable => Self::new(StatusCode::NOT_IMPLEMENTED, error.code(), error.to_string()),
+            Unusable::Mismatch { .. } => Self::new(StatusCode::CONFLICT, error.code(), error.to_string()),
+            Unusable::Invalid(_) => Self::bad_request(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<TakeError> for ApiError {
+    fn from(error: TakeError) -> Self {
+        match error {
+            TakeError::Field(error) => error.into(),
+            TakeError::Ambiguous(_) => Self::bad_request("constraint_ambiguous", error.to_string()),
+            TakeError::Unusable(error) => error.into(),
+        }
     }
 }
 

@@ -68,6 +68,11 @@ impl Limits {
         }
     }
 
+    /// Refuses a constraint of too many bytes.
+    pub fn check_constraint(&self, bytes: usize) -> Result<(), ApiError> {
+        over("constraint_too_long", "bytes of constraint", bytes as u64, self.constraint_bytes.into())
+    }
+
     /// Too many runs at once.
     pub fn too_many_runs(&self) -> ApiError {
         ApiError::new(

@@ -245,7 +245,10 @@ enum Begin {
 async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let model = app.model()?;
     let (constraint, begin, length) = body.read(|it| {
-        let constraint = Kept::take(it, &app.limits)?;
+        let constraint = Kept::take(it)?;
+        if let Some(constraint) = &constraint {
+            app.limits.check_constraint(constraint.to_json().len())?;
+        }
         let begin = if it.has("start") {
             Begin::State(GeneratorState::from_object(it.object("start"))?)
         } else {

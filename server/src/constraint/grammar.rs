@@ -7,7 +7,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Compiled, Source, Unusable, guidance};
+use super::guidance;
+use super::reader::{Compiled, Unusable};
+use super::source::Source;
 use crate::model::LanguageModel;
 use llguidance::api::{ParserLimits, StopReason, TopLevelGrammar};
 use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quillmate_sampler::constraint::{Constraint, ConstraintError};
 
-use super::{Compiled, Kept, STACK, Unusable};
+use super::kept::Kept;
+use super::reader::{Compiled, STACK, Unusable};
 use crate::model::LanguageModel;
 
 /// Compiled constraints that are kept, the last used first.

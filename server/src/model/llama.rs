@@ -23,11 +23,12 @@ use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::{Content, TensorInfo, Value};
 use rayon::prelude::*;
 
+use super::error::ModelError;
 use super::kernels::{
     Activations, BLOCK, Format, HEAD_UNIT, Isa, Matrix, PAGE, Place, add, attend, cos_sin, inverse_power, quantize,
     rms_norm, rotate, silu_gate,
 };
-use super::{ModelError, Session};
+use super::language_model::Session;
 
 /// Names the arithmetic: change one bit of what it gives, change this.
 pub const ARITHMETIC: &str = "quillmate-llama-1";

@@ -9,10 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use candle_core::quantized::gguf_file::Value;
 use sha2::{Digest, Sha256};
 
+use super::error::ModelError;
 use super::kernels::Isa;
+use super::language_model::{Identity, LanguageModel, Session};
 use super::llama::{ARITHMETIC, Llama, read_head};
-use super::{Identity, LanguageModel, ModelError, Session, TokenTable, hex};
-use crate::tokenizer::Tokenizer;
+use super::token_table::TokenTable;
+use super::tokenizer::Tokenizer;
+use crate::hex::hex;
 
 /// SHA-256 of the file this server is made for: SmolLM2-135M-Instruct, Q4_1.
 pub const SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";

@@ -6,7 +6,10 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Identity, LanguageModel, ModelError, Session, TokenTable, hex};
+use super::error::ModelError;
+use super::language_model::{Identity, LanguageModel, Session};
+use super::token_table::TokenTable;
+use crate::hex::hex;
 
 /// The token that ends a text; it has no bytes.
 const END: u32 = 0;

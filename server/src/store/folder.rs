@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::StoreError;
+use super::error::StoreError;
 
 /// Bytes set aside on the disk, so that runs can be deleted, and their ends stored, when it is full.
 const RESERVE: u64 = 16 << 20;

@@ -7,8 +7,10 @@
 //! the run's end in the same transaction. So whatever instant the process dies at, the store holds a prefix of the run,
 //! and at least all of it that was shown.
 
+mod error;
 mod folder;
 mod log;
+mod schema;
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,108 +23,12 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::constraint::Kept;
-use crate::model::{Identity, TokenTable, hex};
+use crate::hex::hex;
+use crate::model::{Identity, TokenTable};
 use folder::{Folder, LOG_ROOM};
+use schema::{ENVIRONMENTS, FROM_1, FROM_2, FROM_4, RELEASES, SCHEMA, SCHEMA_VERSION};
 
-/// The form of the tables below; another one is refused, not guessed at.
-const SCHEMA_VERSION: i64 = 5;
-const SCHEMA: &str = "
-CREATE TABLE runs (
-    id TEXT PRIMARY KEY,
-    created_ms INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('running', 'finished', 'stopped', 'failed')),
-    reason TEXT,
-    length INTEGER NOT NULL,
-    start TEXT NOT NULL,
-    model_name TEXT NOT NULL,
-    model_sha256 TEXT NOT NULL,
-    arithmetic TEXT NOT NULL,
-    tokenizer_sha256 TEXT NOT NULL,
-    vocab INTEGER NOT NULL,
-    constrained_by TEXT,
-    frame_bytes INTEGER NOT NULL DEFAULT 0,
-    reserved_bytes INTEGER NOT NULL,
-    asked_sha256 TEXT
-) STRICT;
-CREATE TABLE steps (
-    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    step INTEGER NOT NULL,
-    token INTEGER NOT NULL,
-    frame BLOB NOT NULL,
-    UNIQUE (run, step)
-) STRICT;
-CREATE TABLE tokenizers (sha256 TEXT PRIMARY KEY, tokens BLOB NOT NULL) STRICT;
-";
-/// Form 3 did not say which release chose the tokens, nor what was to end a run.
-const RELEASES: &str = "
-CREATE TABLE releases (
-    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    crate_version TEXT NOT NULL,
-    target TEXT NOT NULL,
-    end_tokens TEXT NOT NULL,
-    UNIQUE (run, crate_version, target)
-) STRICT;
-";
-
-const ENVIRONMENTS: &str = "
-CREATE TABLE environments (
-    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    environment TEXT NOT NULL,
-    UNIQUE (run, environment)
-) STRICT;
-";
-
-/// Form 1 did not say what had computed a run's logits; it was candle 0.11.
-const FROM_1: &str = "ALTER TABLE runs ADD COLUMN arithmetic TEXT NOT NULL DEFAULT 'candle-0.11'";
-/// Form 2 knew no constraints.
-const FROM_2: &str = "ALTER TABLE runs ADD COLUMN constrained_by TEXT";
-/// Beside [`ENVIRONMENTS`], which it had not: form 4 could not tell whether what was asked for had been altered, and did not say in which circumstances a run was made:
-/// what it has of a run has circumstances that are not known.
-const FROM_4: &str = r#"
-ALTER TABLE runs ADD COLUMN asked_sha256 TEXT;
-INSERT INTO environments SELECT id, '{"build_features":null,"server":null,"cpu_features":null,"kernels":null,"threads":null,"drafts":null}'
-FROM runs WHERE EXISTS (SELECT 1 FROM steps WHERE run = id);
-"#;
-
-/// What the store could not do.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// SQLite said no.
-    #[error("the store: {0}")]
-    Sqlite(#[from] rusqlite::Error),
-    /// The folder could not be used.
-    #[error("the data folder {path}: {source}")]
-    Folder {
-        /// The folder.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// Another server works in this folder.
-    #[error("another server is using the data folder {0}")]
-    InUse(String),
-    /// The store was written by another release.
-    #[error("the store has form {0}, this release reads {SCHEMA_VERSION}")]
-    Version(i64),
-    /// There is no room on the disk.
-    #[error("the disk is full")]
-    DiskFull,
-    /// Something in the store cannot be what this server wrote.
-    #[error("the store holds something damaged: {0}")]
-    Damaged(String),
-}
-
-impl StoreError {
-    /// A stable name for the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::DiskFull => "disk_full",
-            _ => "store_error",
-        }
-    }
-}
+pub use error::StoreError;
 
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

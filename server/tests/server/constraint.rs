@@ -40,7 +40,7 @@ mod with_grammar {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    use quillmate_server::model::hex;
+    use quillmate_server::hex::hex;
     use serde_json::Value;
     use sha2::{Digest, Sha256};
 

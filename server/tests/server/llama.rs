@@ -9,10 +9,11 @@ use candle_core::quantized::gguf_file::{self, Content, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use candle_transformers::models::quantized_llama::ModelWeights;
+use quillmate_server::hex::hex;
 use quillmate_server::model::kernels::Isa;
 use quillmate_server::model::llama::{Llama, read_head};
 use quillmate_server::model::smollm2::{Progress, SmolLm2};
-use quillmate_server::model::{LanguageModel, ModelError, Session, hex};
+use quillmate_server::model::{LanguageModel, ModelError, Session};
 use sha2::{Digest, Sha256};
 
 use crate::support::model_file;
@@ -240,7 +241,7 @@ fn logits_are_those_that_were_written_down() {
     // Of this implementation, so that a change of its arithmetic is noticed: then ARITHMETIC must change as well.
     let row = load(&path, Isa::detect()).open().prefill(&PROMPT).unwrap();
     let bytes: Vec<u8> = row.iter().flat_map(|logit| logit.to_le_bytes()).collect();
-    let digest = quillmate_server::model::hex(&<sha2::Sha256 as sha2::Digest>::digest(bytes));
+    let digest = hex(&<sha2::Sha256 as sha2::Digest>::digest(bytes));
     assert_eq!(digest, "62cf4199691ae9eeba41db8321e4ed0e83e2443225cd4c1350a48ab9d2e76ef3");
 }
 

@@ -274,7 +274,7 @@ fn another_file_than_the_one_asked_for_is_refused_by_name() {
     std::fs::write(&file, "GGUF, but not really").unwrap();
     let said = refused(data.path(), file.to_str().unwrap(), &[]);
     assert!(said.contains("other.gguf") && said.contains(quillmate_server::model::smollm2::SHA256), "{said}");
-    let found = quillmate_server::model::hex(&<sha2::Sha256 as sha2::Digest>::digest("GGUF, but not really"));
+    let found = quillmate_server::hex::hex(&<sha2::Sha256 as sha2::Digest>::digest("GGUF, but not really"));
     assert!(said.contains(&found), "{said}");
     // Named, it is looked into, and is no model.
     assert!(refused(data.path(), file.to_str().unwrap(), &["--model-sha256", &found]).contains("not a model"));

@@ -11,7 +11,8 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::digits::Digits;
 use tokenizers::pre_tokenizers::sequence::Sequence;
 
-use crate::model::{ModelError, TokenTable};
+use super::error::ModelError;
+use super::token_table::TokenTable;
 
 /// The only pre-tokenizer this file knows; another one would cut texts elsewhere.
 const PRE_TOKENIZER: &str = "smollm";
