@@ -4,7 +4,7 @@
 //! set aside for its last step.
 
 use axum::http::StatusCode;
-use quillmate_sampler::GeneratorState;
+use quillmate_sampler::{Frame, GeneratorState};
 use serde::Serialize;
 
 use crate::error::ApiError;
@@ -123,44 +123,7 @@ pub fn over(code: &str, what: &str, value: u64, limit: u64) -> Result<(), ApiErr
         .with("limit", limit))
 }
 
-/// The most bytes a frame of this run can have, at this vocabulary.
-pub fn frame_bound(run: &GeneratorState, vocab: u32) -> u64 {
-    /// A header and a checksum, with room to spare.
-    const FRAMING: u64 = 64;
-    /// An id of at most five bytes and a logit of four.
-    const SPARSE: u64 = 9;
-    let kept = match &run.settings {
-        _ if !run.processors.is_empty() => 0,
-        settings if settings.is_greedy() => 1,
-        settings => settings.top_k(),
-    };
-    FRAMING
-        + match kept {
-            0 => 4 * u64::from(vocab),
-            kept if kept < vocab => SPARSE * u64::from(kept),
-            _ => SPARSE * u64::from(vocab),
-        }
-}
-
-#[cfg(test)]
-mod tests {
-    use quillmate_sampler::{Processor, Processors, Run, Settings};
-
-    use super::*;
-
-    #[test]
-    fn no_frame_is_larger_than_its_bound() {
-        // Values that no narrower type can hold, far apart in the vocabulary, so that frames are as large as they get.
-        let row: Vec<f32> = (0..49_152_u32).map(|id| (id.wrapping_mul(2_654_435_761) >> 8) as f32 / 3.0).collect();
-        for (temperature, top_k) in
-            [(0.0, 0), (1.0, 0), (1.0, 1), (1.0, 50), (1.0, 20_000), (1.0, 49_000), (1.0, u32::MAX)]
-        {
-            let settings = Settings::new(temperature, top_k, 0.9).unwrap();
-            for list in [vec![], vec![Processor::TopK(50)]] {
-                let run = Run::with_processors(vec![], 1, settings, Processors::new(list).unwrap());
-                let frame = run.frame(u64::MAX, &row).unwrap().encode();
-                assert!(frame.len() as u64 <= frame_bound(run.state(), 49_152), "top_k {top_k}: {}", frame.len());
-            }
-        }
-    }
+/// The most bytes that `length` frames of a run can take, at this vocabulary.
+pub fn frame_bytes_bound(run: &GeneratorState, length: u32, vocab: u32) -> u64 {
+    Frame::max_bytes_for_run(vocab, &run.settings, &run.processors).saturating_mul(u64::from(length))
 }

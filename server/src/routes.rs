@@ -21,7 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::app::App;
 use crate::constraint::Kept;
 use crate::error::{ApiError, from_store};
-use crate::limits::{disk_full, frame_bound, over};
+use crate::limits::{disk_full, frame_bytes_bound, over};
 use crate::store::{Admission, Deletion, Status, StoredRun};
 use crate::stream;
 use crate::text;
@@ -284,7 +284,7 @@ async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
         app.try_constraint(constraint.clone(), Arc::clone(&model), start.tokens.clone()).await?;
     }
 
-    let needed = frame_bound(&start, vocab).saturating_mul(u64::from(length));
+    let needed = frame_bytes_bound(&start, length, vocab);
     let room = app.room();
     let identity = model.identity().clone();
     let engine = app.engine.clone();
@@ -365,7 +365,7 @@ async fn resume(State(app): Shared, RunId(id): RunId) -> Answer {
         .with("loaded_model", json!(loaded)));
     }
     check_unaltered(&run)?;
-    let needed = frame_bound(&run.start, loaded.vocab).saturating_mul(u64::from(run.length));
+    let needed = frame_bytes_bound(&run.start, run.length, loaded.vocab);
     let room = app.room();
     let (key, engine, hub) = (id.clone(), app.engine.clone(), Arc::clone(&app.hub));
     let admission = app
