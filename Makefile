@@ -1,5 +1,5 @@
 # From a bare machine (Debian, root; rustup, Node 20, Python 3.11 with pip), each of these installs what it lacks and says so.
-.PHONY: run test pkg consumers mutants bench evaluate
+.PHONY: run test pkg consumers vectors mutants bench evaluate
 
 # The page, served, with the real model behind it. PORT and DATA are honoured.
 run:
@@ -16,6 +16,11 @@ pkg:
 # The npm package in every tool its users have, into docs/consumers.md; `make test` runs those that cost seconds.
 consumers:
 	@scripts/consumers
+
+# Every expected value in tests/vectors/, computed from the inputs beside it by the reference in reference/. With CHECK=1 nothing
+# is written and a difference fails; `make test` runs it so.
+vectors:
+	@scripts/vectors $(if $(CHECK),--check)
 
 # Small faults put into the source one at a time: which of them no test notices. FILES=exp tries those of the files that match.
 mutants:

@@ -8,7 +8,7 @@
 //!
 //! * z = s·2^-e with s in [1, 2): 126 fraction bits, cut (error 1 unit of 2^-126).
 //! * P by a Horner scheme: each step errs by at most 2 units and passes on less than 0.03 of what came before.
-//! * s·P < 2.02 errs by less than 6 units of 2^-126. For k = 0 it is the result up to a power of two, so the relative
+//! * s·P < 2.02 errs by less than 7 units of 2^-126. For k = 0 it is the result up to a power of two, so the relative
 //!   error is below 2^-122, also next to 1 where ln is small.
 //! * For k ≠ 0 the sum is made with F = 125 − ⌈log2(|k| + 1)⌉ fraction bits, ln 2 from 190. It errs by less than 4 units,
 //!   and |ln x| > 0.5·|k|·ln 2: relative error below 2^-121.

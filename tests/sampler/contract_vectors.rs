@@ -38,7 +38,6 @@ fn every_greedy_choice_of_the_older_contract() {
     println!("ran {} mosaic_greedy cases", shared::mosaic_greedy());
 }
 
-/// `tests/vectors/golden_run.py` says where these come from.
 #[test]
 fn every_golden_run_straight_and_resumed() {
     println!("ran {} golden cases", shared::golden_run());
@@ -59,7 +58,6 @@ fn every_run_of_the_older_contract() {
     println!("ran {} mosaic cases", shared::mosaics());
 }
 
-/// `tests/vectors/processors.py` says where these come from.
 #[test]
 fn every_processor() {
     println!("ran {} processor cases", shared::processors());

@@ -1,4 +1,5 @@
-//! The vectors, run the same way natively and in the browser. Each function returns how many cases it ran.
+//! The vectors, run the same way natively and in the browser; `reference/` computes their expected values. Each function
+//! returns how many cases it ran.
 
 use quillmate_sampler::{Settings, distribution, draw, exp, sample_token, uniform};
 use serde_json::Value;
@@ -263,7 +264,6 @@ pub fn speculations() -> usize {
     cases.len()
 }
 
-/// Made by `tests/vectors/derive_seed.py`, an implementation of its own.
 pub fn derived_seeds() -> usize {
     let vectors: Value = serde_json::from_str(include_str!("../vectors/derive_seed.json")).expect("JSON");
     let cases = vectors["derive_seed"].as_array().expect("a list");
