@@ -12,6 +12,7 @@ computed, and compared with the least that any polynomial of this degree has.
 
 import fractions
 import itertools
+import pathlib
 import re
 import struct
 import sys
@@ -20,6 +21,7 @@ from mpmath import libmp, mp, mpf
 
 from paths import EXP, FAST, LN, NUCLEUS, ROOT, ROWS, SPLITMIX
 
+NAME = f"reference/{pathlib.Path(__file__).name}"
 mp.prec = 400
 LN2 = mp.ln(2)
 wrong = []
@@ -101,13 +103,14 @@ def constant(path, name, expected):
     report(path, name, same, detail)
 
 
-def claim(path, stated, what, value):
-    """A bound as the source states it, `2^-74`, `2^-64 + 2^-72` or `0.03`, and the value it is a bound of."""
-    stands = stated in source(path)
+def claim(path, words, what, value):
+    """The source states a bound in these words, which end with it: `2^-74`, `2^-64 + 2^-72` or `0.03`."""
+    said = words in re.sub(r"\s*\n\s*//[/!]?\s*", " ", source(path))
+    stated = re.search(r"(2\^-[\d.]+( \+ 2\^-[\d.]+)*|[\d.]+)\)?$", words)[1]
     bound = sum(mpf(2) ** mpf(term[2:]) if term.startswith("2^") else mpf(term) for term in stated.split(" + "))
-    size = f"2^{mp.nstr(mp.log(value, 2), 6)}" if stated.startswith("2^") else mp.nstr(value, 6)
-    good = stands and value <= bound
-    report(path, what, good, f"{size}, stated {stated}{'' if stands else ', which the source no longer says'}")
+    size = f"2^{mp.nstr(mp.log(value, 2), 6)}" if "^" in stated else mp.nstr(value, 6)
+    detail = f"{size}, stated {stated}" if said else f"{size}; the source no longer says \"{words}\": bring {NAME} in line"
+    report(path, what, said and value <= bound, detail)
 
 
 # ---- exp -------------------------------------------------------------------------------------------------------------
@@ -138,23 +141,23 @@ def exp():
     # The fast phase, |x| < 708.
     j = mp.ceil(708 / step)
     d = mpf(2) ** -13.5
-    claim(EXP, "2^-13.5", "|d|", step / 2 + j * abs(mpf(tail)) * mpf(2) ** -53)
-    claim(EXP, "2^-74", "d, rounding of j·L2", half_ulp(j * abs(mpf(tail))))
-    claim(EXP, "2^-67", "d, rounding of the last subtraction", half_ulp(d))
+    claim(EXP, "|d| ≤ 2^-13.5", "|d|", step / 2 + j * abs(mpf(tail)) * mpf(2) ** -53)
+    claim(EXP, "j·L2 (2^-74)", "d, rounding of j·L2", half_ulp(j * abs(mpf(tail))))
+    claim(EXP, "subtraction (2^-67)", "d, rounding of the last subtraction", half_ulp(d))
     represented = abs(step - head - mpf(tail))
-    claim(EXP, "2^-96", "d, representation of L2, each j", represented)
+    claim(EXP, "(j·2^-96)", "d, representation of L2, for each of j", represented)
     series = [1 / mp.factorial(n) for n in range(5)]
     truncation = mp.exp(d) - mp.polyval(series[::-1], d)
-    claim(EXP, "2^-74", "p, truncation of the series", truncation)
-    claim(EXP, "2^-67", "p, rounding of the last addition", half_ulp(mp.expm1(d)))
+    claim(EXP, "truncation 2^-74", "p, truncation of the series", truncation)
+    claim(EXP, "addition 2^-67", "p, rounding of the last addition", half_ulp(mp.expm1(d)))
     # In doubles, as the source computes it.
     products = [(h1 * h2, h1 * t2 + h2 * t1 + t1 * t2) for (h1, t1), (h2, t2) in itertools.product(coarse, fine)]
     exact = itertools.product(coarse, fine)
     assert all(mpf(hi) == mpf(h1) * mpf(h2) for (hi, _), ((h1, _), (h2, _)) in zip(products, exact)), "hi is exact"
-    claim(EXP, "2^-24", "|t|", max(abs(mpf(t)) for _, t in products))
+    claim(EXP, "|t| < 2^-24", "|t|", max(abs(mpf(t)) for _, t in products))
     off = max(abs(mpf(hi) + mpf(t) - mpf(2) ** (mpf(i) / 4096)) for i, (hi, t) in enumerate(products))
-    claim(EXP, "2^-77", "t, error", off)
-    claim(EXP, "2^-66", "rounding of hi·p", half_ulp(2 * mp.expm1(d)))
+    claim(EXP, "error 2^-77", "t, error", off)
+    claim(EXP, "sum: 2^-66", "rounding of hi·p", half_ulp(2 * mp.expm1(d)))
     # Before the last addition of p: two products and three sums of numbers near d²/2 and below.
     error_of_p = truncation + half_ulp(mp.expm1(d)) + 5 * half_ulp(d * d)
     error_of_d = half_ulp(j * abs(mpf(tail))) + half_ulp(d) + j * represented
@@ -171,7 +174,7 @@ def exp():
     report(EXP, "FAST_ERROR", together + half_ulp(mpf(2) ** -12) < mpf(2) ** -63, "covers the fast phase and its own rounding")
 
     # The accurate phase, in units of 2^-126: r errs by 2, each step by 2, and passes on less than ln 2.
-    claim(EXP, "0.7", "accurate phase, passed on", LN2)
+    claim(EXP, "less than 0.7", "accurate phase, passed on", LN2)
     terms = literal(EXP, r"const INVERSE_FACTORIALS: \[u128; (\d+)\]")
     left_out = mp.ldexp(sum(LN2**n / mp.factorial(n) for n in range(terms, terms + 30)), 126)
     units = 2 / (1 - LN2) + 2 * 2 + left_out
@@ -187,11 +190,11 @@ def ln():
     found = words(after(LN, "let half = if significand >", "{"))
     report(LN, "the significand of √2", found == [root], f"{root:#x}")
     z = (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)
-    claim(LN, "0.1716", "z", z)
+    claim(LN, "|z| ≤ 0.1716", "z", z)
     last = literal(LN, r"let mut i = (\d+);")
     claim(LN, "2^-137", "first term left out", z ** (2 * last + 2) / (2 * last + 3))
-    claim(LN, "0.03", "passed on by a step", z * z)
-    claim(LN, "2.02", "s·P", 2 * mp.atanh(z) / z)
+    claim(LN, "less than 0.03", "passed on by a step", z * z)
+    claim(LN, "s·P < 2.02", "s·P", 2 * mp.atanh(z) / z)
     # In units of 2^-126, s is cut, and so is s/2 before it is multiplied.
     units = 0
     for e in (3, 4):
@@ -282,7 +285,7 @@ def rows():
     report(ROWS, "power_of_2, polynomial", off < least * 1.001, f"within 0.1 % of the least error, 2^{mp.nstr(mp.log(least, 2), 7)}")
     rounding = evaluated([mpf(c) for c in fine], 53)
     claim(ROWS, "2^-51", "power_of_2, evaluation", rounding)
-    claim(ROWS, "2^-39.5", "power_of_2", off + rounding)
+    claim(ROWS, "error below 2^-39.5", "power_of_2", off + rounding)
 
     coefficients, least = minimax(5)
     expected = [single(mpf(mp.nstr(c, 8))) for c in coefficients]
@@ -294,7 +297,7 @@ def rows():
     off = largest_error([mpf(c) for c in found])
     claim(ROWS, "2^-23.66", "coarse_power_of_2, before its coefficients are rounded", least)
     rounding = evaluated([mpf(c) for c in found], 24)
-    claim(ROWS, "2^-21.5", "coarse_power_of_2", off + rounding)
+    claim(ROWS, "error below 2^-21.5", "coarse_power_of_2", off + rounding)
 
 
 def fast():
@@ -303,14 +306,14 @@ def fast():
     report(FAST, "Bound::new", found == [bits(2.0**power) for power in powers], f"2^{powers}")
     e53, e24 = mpf(2) ** -53, mpf(2) ** -24
     division = 90 * 4 * e53 * LN2
-    claim(FAST, "2^-44", "fine, y", division)
-    claim(FAST, "2^-40", "fine, η", division + mpf(2) ** -40.23 + mpf(2) ** -51 + 7 * e53)
+    claim(FAST, "below 2^-44", "fine, y", division)
+    claim(FAST, "η = 2^-40", "fine, η", division + mpf(2) ** -40.23 + mpf(2) ** -51 + 7 * e53)
     division = 40 * (3 * e24 + 5 * e53) * LN2
-    claim(FAST, "2^-17.6", "coarse, y", division)
-    claim(FAST, "2^-17", "coarse, η", division + mpf(2) ** -21.5 + 11 * e24)
+    claim(FAST, "below 2^-17.6", "coarse, y", division)
+    claim(FAST, "η = 2^-17", "coarse, η", division + mpf(2) ** -21.5 + 11 * e24)
     # log2(1 + x) − x is greatest at 1/ln 2 − 1.
     x = 1 / LN2 - 1
-    claim(NUCLEUS, "0.09", "floor_of_log2", mp.log(1 + x, 2) - x)
+    claim(NUCLEUS, "less than 0.09", "floor_of_log2", mp.log(1 + x, 2) - x)
     found = words(after(SPLITMIX, "as f64 * f64::from_bits(", ")"))
     report(SPLITMIX, "uniform", found == [bits(2.0**-53)], "2^-53")
 
