@@ -15,6 +15,7 @@ import hmac
 import json
 import math
 import struct
+import zlib
 
 import mpmath
 
@@ -674,6 +675,140 @@ def mosaic_run(logits, temperature, top_k, top_p, seed, count):
 def mosaic_greedy(logits):
     """The greatest logit by IEEE 754's total order, which puts −0 below 0; the lower id of equal ones."""
     return min(range(len(logits)), key=lambda i: (-logits[i], -math.copysign(1, logits[i]), i))
+
+
+# ---- Frames ----------------------------------------------------------------------------------------------------------
+#
+# The bytes are those of the table at the head of frame.rs; CONTRACT.md names frames without their form.
+
+FRAME_HEAD = "<4sBBBBQIII"  # QMLF, format, layout, dtype, 0, step, V, n, largest top-k
+FRAME_FORMAT = 1
+DENSE, SPARSE = 0, 1
+F32, BF16, F16 = 0, 1, 2
+WIDTH = {F32: 4, BF16: 2, F16: 2}
+MAX_VOCABULARY = 2**24
+
+
+def logit_bytes(logit, dtype):
+    """The bytes of a logit, or nothing where the dtype has another number."""
+    if dtype == F32:
+        return struct.pack("<f", logit)
+    if dtype == BF16:
+        low, high = struct.pack("<f", logit)[:2], struct.pack("<f", logit)[2:]
+        return high if low == b"\0\0" else None
+    try:
+        half = struct.pack("<e", logit)
+    except OverflowError:
+        return None
+    return half if bits_of(struct.unpack("<e", half)[0]) == bits_of(logit) else None
+
+
+def logit_from(data, dtype):
+    if dtype == BF16:
+        return struct.unpack("<f", b"\0\0" + data)[0]
+    return struct.unpack("<f" if dtype == F32 else "<e", data)[0]
+
+
+def leb128(value):
+    data = b""
+    while value >= 0x80:
+        data += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return data + bytes([value])
+
+
+def frame_bytes(step, vocabulary, ids, logits, largest):
+    """`ids`: None in a dense frame."""
+    dtype = next(dtype for dtype in (BF16, F16, F32) if all(logit_bytes(logit, dtype) for logit in logits))
+    layout = DENSE if ids is None else SPARSE
+    data = struct.pack(FRAME_HEAD, b"QMLF", FRAME_FORMAT, layout, dtype, 0, step, vocabulary, len(logits), largest)
+    following = 0
+    for i in ids or []:
+        data += leb128(i - following)
+        following = i + 1
+    data += b"".join(logit_bytes(logit, dtype) for logit in logits)
+    return data + struct.pack("<I", zlib.crc32(data))
+
+
+def dense_frame(step, logits):
+    check_logits(logits)
+    return frame_bytes(step, len(logits), None, logits, 0)
+
+
+def sparse_frame(step, logits, k):
+    """The k best logits, or all that are allowed where these are k or fewer."""
+    check_logits(logits)
+    ids = sorted(by_logit(logits)[:k])
+    return frame_bytes(step, len(logits), ids, [logits[i] for i in ids], 0 if len(allowed(logits)) <= k else k)
+
+
+class Bytes:
+    """The bytes of a frame that are not read yet."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def take(self, count):
+        if len(self.data) < count:
+            raise Refused("frame_malformed")
+        taken, self.data = self.data[:count], self.data[count:]
+        return taken
+
+    def take_leb128(self):
+        value = 0
+        for at in range(5):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << 7 * at
+            if byte < 0x80:
+                shortest = byte > 0 or at == 0
+                if not shortest or value >= 2**32:
+                    break
+                return value
+        raise Refused("frame_malformed")
+
+
+def read_frame(data):
+    """The step, the row of V logits (−∞ where none is sent) and the largest top-k (0: no limit), or a refusal."""
+    head = struct.calcsize(FRAME_HEAD)
+    if len(data) < head + 4:
+        raise Refused("frame_truncated")
+    body, stored = data[:-4], struct.unpack("<I", data[-4:])[0]
+    magic, format, layout, dtype, zero, step, vocabulary, count, largest = struct.unpack(FRAME_HEAD, body[:head])
+    if magic != b"QMLF":
+        raise Refused("frame_not_a_frame")
+    if format != FRAME_FORMAT:
+        raise Refused("frame_format_unknown")
+    if stored != zlib.crc32(body):
+        raise Refused("frame_damaged")
+    if dtype not in WIDTH or zero != 0:
+        raise Refused("frame_malformed")
+    if vocabulary > MAX_VOCABULARY:
+        raise Refused("frame_vocabulary_too_large")
+    # A count that the bytes cannot hold reserves no memory.
+    if count > len(body) // 2:
+        raise Refused("frame_malformed")
+    rest, ids = Bytes(body[head:]), range(count)
+    if layout == SPARSE:
+        if largest not in (0, count):
+            raise Refused("frame_malformed")
+        ids, following = [], 0
+        for _ in range(count):
+            ids.append(following + rest.take_leb128())
+            following = ids[-1] + 1
+            if following > vocabulary:
+                raise Refused("frame_malformed")
+    elif layout != DENSE or count != vocabulary or largest != 0:
+        raise Refused("frame_malformed")
+    if len(rest.data) != count * WIDTH[dtype]:
+        raise Refused("frame_malformed")
+    logits = [logit_from(rest.take(WIDTH[dtype]), dtype) for _ in range(count)]
+    check_logits(logits)
+    if layout == SPARSE and len(allowed(logits)) < count:
+        raise Refused("frame_malformed")
+    row = [-INF] * vocabulary
+    for i, logit in zip(ids, logits):
+        row[i] = logit
+    return step, row, largest
 
 
 # ---- Known answers ---------------------------------------------------------------------------------------------------

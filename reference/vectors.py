@@ -102,7 +102,8 @@ def processors(data):
     data["processors"] += [case for case in drawn.cases() if case not in present]
     for case in data["processors"]:
         row, seed = numbers(case["logits"]), int(case["seed"])
-        case.pop("row_bits", None), case.pop("code", None)
+        for name in ("row_bits", "code"):
+            case.pop(name, None)
         try:
             row = q.process(case["processors"], row, case["prompt"], case["tokens"], seed)
             case["row_bits"] = [q.bits_of(logit) for logit in row]
@@ -141,6 +142,19 @@ def refusals(data):
         case.update(refusal_of(lambda: q.sample_token(numbers(case["logits"]), *settings)))
 
 
+def frames(data):
+    for case in data["frames"]:
+        step, logits = int(case["step"]), numbers(case["logits"])
+        made = q.sparse_frame(step, logits, case["k"]) if "k" in case else q.dense_frame(step, logits)
+        case["bytes"] = made.hex()
+        read_step, row, case["max_top_k"] = q.read_frame(made)
+        held = sorted(q.by_logit(logits)[: case.get("k", len(logits))])
+        assert (read_step, q.allowed(row)) == (step, held), case["name"]
+        assert all(q.bits_of(row[i]) == q.bits_of(logits[i]) for i in held), case["name"]
+    for case in data["refused"]:
+        case.update(refusal_of(lambda: q.read_frame(bytes.fromhex(case["bytes"]))))
+
+
 # ---- How the files are laid out --------------------------------------------------------------------------------------
 
 
@@ -170,6 +184,7 @@ FILES = {
     "golden_run": (golden_run, indented),
     "refusals": (refusals, indented),
     "processors": (processors, lambda data: case_a_line(data, "{\n ", "\n}\n", "", "")),
+    "frames": (frames, lambda data: case_a_line(data, "{\n ", "\n}\n", "  ", " ")),
     # Exponents are written as Rust does.
     "greedy": (greedy, lambda data: case_a_line(data, "{\n ", "\n}\n", "  ", " ").replace("e+", "e")),
     "numbers": (message_numbers, lambda data: case_a_line(data, "{", "}\n", "  ", "")),

@@ -11,6 +11,8 @@ const elsewhere = {
   greedy: ["greedy", "greedy"],
   mosaic_greedy: ["greedy", "mosaic_greedy"],
   number: ["numbers", "numbers"],
+  frame: ["frames", "frames"],
+  refused_frame: ["frames", "refused"],
   mosaic: ["contract", "mosaic-splitmix64-top-k-top-p-v1"],
 };
 const [file, section] = elsewhere[kind] ?? ["contract", kind];

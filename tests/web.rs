@@ -67,6 +67,12 @@ fn every_processor() {
 }
 
 #[wasm_bindgen_test]
+fn every_frame() {
+    console_log!("ran {} frame cases", shared::frames());
+    console_log!("ran {} refused_frame cases", shared::refused_frames());
+}
+
+#[wasm_bindgen_test]
 fn every_number_in_a_message() {
     console_log!("ran {} number cases", shared::numbers());
 }

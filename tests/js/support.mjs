@@ -6,6 +6,7 @@ import { Generator } from "@quillmate/sampler";
 export const contract = JSON.parse(readFileSync(new URL("../vectors/contract.json", import.meta.url), "utf8"));
 export const derivedSeeds = JSON.parse(readFileSync(new URL("../vectors/derive_seed.json", import.meta.url), "utf8"));
 export const writtenNumbers = JSON.parse(readFileSync(new URL("../vectors/numbers.json", import.meta.url), "utf8"));
+export const frames = JSON.parse(readFileSync(new URL("../vectors/frames.json", import.meta.url), "utf8"));
 export const greedy = JSON.parse(readFileSync(new URL("../vectors/greedy.json", import.meta.url), "utf8"));
 export const hardExp = JSON.parse(readFileSync(new URL("../vectors/exp_hard.json", import.meta.url), "utf8"));
 

@@ -1,8 +1,8 @@
 // The whole of contract.json, bit for bit. Each kind says how many cases it ran; the caller holds that against the file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deriveSeed, distribution, draw, exp, Generator, mosaicDecision, mosaicStep, sampleBatch, sampleToken, uniform } from "@quillmate/sampler";
-import { asF32, below, contract, derivedSeeds, fromBits, greedy, hardExp, LARGEST_U, numbers, refused, settingsOf, toBits, writtenNumbers } from "./support.mjs";
+import { deriveSeed, distribution, draw, exp, Frame, Generator, mosaicDecision, mosaicStep, sampleBatch, sampleToken, uniform } from "@quillmate/sampler";
+import { asF32, below, contract, derivedSeeds, frames, fromBits, greedy, hardExp, LARGEST_U, numbers, refused, settingsOf, toBits, writtenNumbers } from "./support.mjs";
 
 /** One test over all cases of a kind. */
 function cases(kind, list, check) {
@@ -36,6 +36,18 @@ cases("uniform", contract.uniform, ({ seed, step, stream, draw: bits, uniform_bi
 cases("derive_seed", derivedSeeds.derive_seed, ({ root, label, attempt, seed }, name) => {
   assert.equal(deriveSeed(root, label, BigInt(attempt)), seed, name);
   assert.equal(deriveSeed(BigInt(root), label, BigInt(attempt)), seed, name);
+});
+
+cases("frame", frames.frames, ({ step, logits, k, bytes, max_top_k }, name) => {
+  const row = Float32Array.from(logits, Number);
+  const frame = k === undefined ? Frame.dense(BigInt(step), row) : Frame.sparse(BigInt(step), row, k);
+  assert.equal(Buffer.from(frame.encode()).toString("hex"), bytes, name);
+  assert.equal(frame.maxTopK ?? 0, max_top_k, name);
+  assert.equal(Buffer.from(Frame.decode(Buffer.from(bytes, "hex")).encode()).toString("hex"), bytes, name);
+});
+
+cases("refused_frame", frames.refused, ({ bytes, code, index }, name) => {
+  assert.equal(refused(code, () => Frame.decode(Buffer.from(bytes, "hex"))).index, index, name);
 });
 
 cases("number", writtenNumbers.numbers, ([bits, text], name) => {

@@ -69,6 +69,12 @@ fn every_run_with_processors_straight_and_resumed() {
 }
 
 #[test]
+fn every_frame() {
+    println!("ran {} frame cases", shared::frames());
+    println!("ran {} refused_frame cases", shared::refused_frames());
+}
+
+#[test]
 fn every_number_in_a_message() {
     println!("ran {} number cases", shared::numbers());
 }

@@ -264,6 +264,50 @@ pub fn speculations() -> usize {
     cases.len()
 }
 
+fn frame_vectors(name: &str) -> Vec<Value> {
+    let mut vectors: Value = serde_json::from_str(include_str!("../vectors/frames.json")).expect("JSON");
+    let Value::Array(cases) = vectors[name].take() else { panic!("frames.json has no list {name}") };
+    assert!(!cases.is_empty(), "{name} is empty");
+    cases
+}
+
+fn frame_bytes(case: &Value) -> Vec<u8> {
+    let hex = case["bytes"].as_str().expect("hex");
+    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
+    (0..hex.len()).step_by(2).map(byte).collect()
+}
+
+/// Logits as bytes, and the bytes read.
+pub fn frames() -> usize {
+    use quillmate_sampler::Frame;
+    let cases = frame_vectors("frames");
+    for case in &cases {
+        let (name, step, bytes) = (&case["name"], integer(&case["step"]), frame_bytes(case));
+        let logits: Vec<f32> = floats(&case["logits"]).iter().map(|logit| *logit as f32).collect();
+        let frame = match case.get("k") {
+            Some(k) => Frame::sparse(step, &logits, integer(k) as u32),
+            None => Frame::dense(step, &logits),
+        };
+        let frame = frame.expect("logits are valid");
+        assert_eq!(frame.encode(), bytes, "{name}");
+        assert_eq!(u64::from(frame.max_top_k().unwrap_or(0)), integer(&case["max_top_k"]), "{name}");
+        assert_eq!(Frame::decode(&bytes), Ok(frame), "{name}");
+    }
+    cases.len()
+}
+
+/// Bytes that are no good frame.
+pub fn refused_frames() -> usize {
+    use quillmate_sampler::{Frame, Refusal};
+    let cases = frame_vectors("refused");
+    for case in &cases {
+        let error = Frame::decode(&frame_bytes(case)).expect_err("is refused");
+        assert_eq!(error.code(), case["code"], "{}", case["name"]);
+        assert_eq!(error.index(), case.get("index").map(integer), "{}", case["name"]);
+    }
+    cases.len()
+}
+
 pub fn derived_seeds() -> usize {
     let vectors: Value = serde_json::from_str(include_str!("../vectors/derive_seed.json")).expect("JSON");
     let cases = vectors["derive_seed"].as_array().expect("a list");
