@@ -13,3 +13,4 @@ FAST = ROOT / "src/core/fast/mod.rs"
 NUCLEUS = ROOT / "src/core/fast/nucleus.rs"
 ROWS = ROOT / "src/kernels/rows.rs"
 SPLITMIX = ROOT / "src/core/splitmix.rs"
+MODEL = ROOT / "server/src/model/kernels.rs"  # the model's exp, cos and sin

@@ -1,4 +1,5 @@
-"""Derives the constants of exp, ln and the fast path, compares them with the Rust source, and computes their error bounds.
+"""Derives the constants of exp, ln, the fast path and the model's elementary functions, compares them with the Rust source,
+and computes their error bounds.
 
     python3 reference/tables.py           compares; part of `make vectors`
     python3 reference/tables.py COARSE    prints the words of a constant, as derived
@@ -19,7 +20,7 @@ import sys
 
 from mpmath import libmp, mp, mpf
 
-from paths import EXP, FAST, LN, NUCLEUS, ROOT, ROWS, SPLITMIX
+from paths import EXP, FAST, LN, MODEL, NUCLEUS, ROOT, ROWS, SPLITMIX
 
 NAME = f"reference/{pathlib.Path(__file__).name}"
 mp.prec = 400
@@ -82,6 +83,11 @@ def after(path, start, end=";"):
 def words(text):
     """The hexadecimal literals of more than eight digits."""
     return [int(word.replace("_", ""), 16) for word in re.findall(r"0x([0-9a-f_]{9,})", text)]
+
+
+def decimals(text):
+    """The decimal literals of an f32."""
+    return [single(mpf(literal.replace("_", ""))) for literal in re.findall(r"-?\d\.\d[\d_]*(?:e-?\d+)?", text)]
 
 
 def literal(path, pattern):
@@ -290,8 +296,7 @@ def rows():
     coefficients, least = minimax(5)
     expected = [single(mpf(mp.nstr(c, 8))) for c in coefficients]
     text = after(ROWS, "fn coarse_power_of_2", "f32::from_bits(p.to_bits()").split("let mut p", 1)[-1]
-    literals = [decimal.replace("_", "") for decimal in re.findall(r"\d\.[\d_]*\d", text)]
-    found = [single(mpf(decimal)) for decimal in literals]
+    found = decimals(text)
     detail = "6, as derived" if found == expected else f"{found}, derived {expected}"
     report(ROWS, "coarse_power_of_2, its coefficients", found == expected, detail)
     off = largest_error([mpf(c) for c in found])
@@ -318,11 +323,50 @@ def fast():
     report(SPLITMIX, "uniform", found == [bits(2.0**-53)], "2^-53")
 
 
+# ---- The model's elementary functions --------------------------------------------------------------------------------
+
+# expf.c of the Cephes library, highest degree first, as its author prints them.
+CEPHES = ["1.9875691500E-4", "1.3981999507E-3", "8.3334519073E-3", "4.1665795894E-2", "1.6666665459E-1", "5.0000001201E-1"]
+
+
+def model():
+    text = after(MODEL, "fn exp(x: f32)", "let power =")
+    head = mpf(355) / 512  # of 9 bits, as in expf.c
+    found = [int(word.replace("_", ""), 16) for word in re.findall(r"0x([0-9a-f_]+)", text)]
+    report(MODEL, "LN2_HEAD", found == [struct.unpack("<I", struct.pack("<f", double(head)))[0]], "355/512")
+    [tail] = decimals(text.split("LN2_TAIL", 1)[1].split(";", 1)[0])
+    report(MODEL, "LN2_TAIL", tail == single(LN2 - head), "ln 2 − 355/512, rounded")
+    found = decimals(text.split("let mut p", 1)[-1])
+    cephes = [single(mpf(decimal)) for decimal in CEPHES]
+    report(MODEL, "exp, its coefficients", found == cephes, f"{len(found)}, those of expf.c")
+    # Errors of e^r, |r| ≤ ln 2/2. At most 127 times the tail and its rounding; the product is taken off with one rounding.
+    limit, n = LN2 / 2 * (1 + mpf(2) ** -15), 127
+    of_r = n * abs(LN2 - head - mpf(tail)) + half_ulp(n * abs(mpf(tail)), 24) + half_ulp(limit, 24)
+    whole = [mpf(c) for c in found] + [1, 1]
+    polynomial = max(abs(mp.polyval(whole, limit * i / 2000) - mp.exp(limit * i / 2000)) for i in range(-2000, 2001))
+    # r², the polynomial's last sum (near 1/2), their product (below 0.08), and the sum with r.
+    rounding = half_ulp(limit**2, 24) * mpf("0.6") + half_ulp(mpf("0.6"), 24) * limit**2 * 2
+    rounding += half_ulp(mpf("0.08"), 24) + half_ulp(mp.expm1(limit), 24)
+    before_1 = of_r * mp.exp(limit) + polynomial + rounding
+    # Adding 1 rounds by half a unit. A unit is 2^-23 above 1 and 2^-24 below.
+    units = mpf(1) / 2 + before_1 / mpf(2) ** -24
+    report(MODEL, "exp", units < 2, f"{mp.nstr(units, 3)} units in the last place, stated 2")
+
+    first = mp.floor(mp.ldexp(mp.pi / 2, 32)) / mpf(2) ** 32
+    second = mp.floor(mp.ldexp(mp.pi / 2 - first, 66)) / mpf(2) ** 66
+    parts = [first, second, mp.pi / 2 - first - second]
+    found = words(after(MODEL, "const PARTS: [f64; 3] = ", "];"))
+    report(MODEL, "PARTS", found == [bits(double(part)) for part in parts], "π/2 in 33 bits, 33 bits and the rest")
+    left_out = (mp.pi / 4) ** 20 / mp.factorial(20)
+    report(MODEL, "cos_sin", left_out < mpf(2) ** -60, f"first term left out 2^{mp.nstr(mp.log(left_out, 2), 4)}")
+
+
 if __name__ == "__main__":
     exp()
     ln()
     rows()
     fast()
+    model()
     for name in sys.argv[1:]:
         print(name, *(f"{word:#018x}" for word in derived[name]), sep="\n")
     if wrong:
