@@ -1,7 +1,7 @@
 """The sampling contract `quillmate-v1`, computed slowly and plainly.
 
 It follows CONTRACT.md section by section and is written from that text, not from the Rust source. `vectors.py` computes
-the expected values of `tests/vectors/` with it. Where the contract leaves something open, a comment says so.
+the expected values of `tests/vectors/` with it. README.md beside it lists what the contract leaves open.
 
 Python's float is IEEE-754 binary64, and its + - * / and `math.sqrt` round to nearest even. The built-in `sum` is not used:
 from Python 3.12 on it compensates for rounding, and the contract adds in order.
@@ -248,7 +248,7 @@ CONTRACT = "quillmate-v1"
 STATE_FORMAT = 1
 
 
-def run(rows, seed, prompt, settings):
+def run_tokens(rows, seed, prompt, settings):
     """The tokens of a run from step 0, one a row."""
     tokens = []
     for row in rows:
@@ -327,7 +327,7 @@ def integer(value, limit):
 
 
 def token_ids(value):
-    return [integer(id, 2**32) for id in of_type(value, list)]
+    return [integer(i, 2**32) for i in of_type(value, list)]
 
 
 def read_seed(seed):
@@ -773,10 +773,10 @@ def read_frame(data):
     if len(data) < head + 4:
         raise Refused("frame_truncated")
     body, stored = data[:-4], struct.unpack("<I", data[-4:])[0]
-    magic, format, layout, dtype, zero, step, vocabulary, count, largest = struct.unpack(FRAME_HEAD, body[:head])
+    magic, version, layout, dtype, zero, step, vocabulary, count, largest = struct.unpack(FRAME_HEAD, body[:head])
     if magic != b"QMLF":
         raise Refused("frame_not_a_frame")
-    if format != FRAME_FORMAT:
+    if version != FRAME_FORMAT:
         raise Refused("frame_format_unknown")
     if stored != zlib.crc32(body):
         raise Refused("frame_damaged")

@@ -1,8 +1,8 @@
 """Derives the constants of exp, ln, the fast path and the model's elementary functions, compares them with the Rust source,
 and computes their error bounds.
 
-    python3 reference/tables.py           compares; part of `make vectors`
-    python3 reference/tables.py COARSE    prints the words of a constant, as derived
+    make vectors    compares, before it computes the vectors
+    PYTHONPATH=$(scripts/get/mpmath) python3 reference/tables.py COARSE    prints the words of a constant, as derived too
 
 A constant of another value, or a bound above the one that a comment in the source states, is a failure that names it.
 
@@ -288,7 +288,8 @@ def rows():
     _, least = minimax(8)
     off = largest_error([mpf(c) for c in fine])
     claim(ROWS, "2^-40.23", "power_of_2, polynomial", off)
-    report(ROWS, "power_of_2, polynomial", off < least * 1.001, f"within 0.1 % of the least error, 2^{mp.nstr(mp.log(least, 2), 7)}")
+    detail = f"within 0.1 % of the least error, 2^{mp.nstr(mp.log(least, 2), 7)}"
+    report(ROWS, "power_of_2, polynomial", off < least * 1.001, detail)
     rounding = evaluated([mpf(c) for c in fine], 53)
     claim(ROWS, "2^-51", "power_of_2, evaluation", rounding)
     claim(ROWS, "error below 2^-39.5", "power_of_2", off + rounding)

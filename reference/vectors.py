@@ -88,7 +88,7 @@ def whole_runs(runs):
     for case in runs:
         state = q.read_state(case["state_after_7"])
         seed, prompt, settings = state["seed"], state["prompt"], state["settings"]
-        case["tokens"] = q.run(rows, seed, prompt, settings)
+        case["tokens"] = q.run_tokens(rows, seed, prompt, settings)
         case["state_after_7"] = q.state_text(seed, prompt, case["tokens"][:7], settings)
 
 
