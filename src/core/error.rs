@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::processors::ProcessorError;
+use super::processors::error::ProcessorError;
 use super::refusal::{Refusal, RejectedNumber};
 
 /// A setting outside its range.

@@ -2,25 +2,19 @@
 
 use std::convert::Infallible;
 
-use js_sys::{Array, Function, Reflect};
+use js_sys::{Array, Function};
 use wasm_bindgen::convert::TryFromJsValue;
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_index, with_row};
 use super::foreign::{each, is_array, length, outside};
 use super::generator::Generator;
+use super::handle::second_handle;
 use super::read::{self, of_either_type};
 use crate::core::sample::{self, BatchError};
 use crate::core::settings::Settings;
 use crate::run::batch::step_batch as step_runs;
 use crate::run::run::Run;
-
-#[wasm_bindgen]
-extern "C" {
-    /// The function of src/wasm/glue.js. A build without it (`wasm-pack test`) asks the object's own method.
-    #[wasm_bindgen(thread_local_v2, js_name = secondHandle)]
-    static SECOND_HANDLE: Option<Function>;
-}
 
 /// `sampleBatch(logits, vocab, settings, u)`.
 #[wasm_bindgen(js_name = sampleBatch, skip_typescript)]
@@ -116,16 +110,6 @@ fn shared(item: &JsValue, at: u32) -> Result<Generator, JsValue> {
         let error = read::wrong("generators_type", &format!("generators[{at}]"), "a Generator", item);
         with_index(error, u64::from(at))
     })
-}
-
-/// Another handle on what an object of a class here holds, if it is one. Converting the object itself would take that from
-/// its owner.
-pub(super) fn second_handle(object: &JsValue) -> Result<Option<JsValue>, JsValue> {
-    if let Some(handle) = SECOND_HANDLE.with(|function| Some(function.as_ref()?.call1(&JsValue::UNDEFINED, object))) {
-        return handle.map(Some);
-    }
-    let share = Reflect::get(object, &"_share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
-    share.map(|share| share.call0(object)).transpose()
 }
 
 /// Asks the model for a row for each generator. While it is asked, no generator of the batch can be stepped.

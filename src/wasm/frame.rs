@@ -6,8 +6,8 @@ use js_sys::Float32Array;
 use wasm_bindgen::convert::TryFromJsValue;
 use wasm_bindgen::prelude::*;
 
-use super::batch::second_handle;
 use super::error::{refuse, sampler_error};
+use super::handle::second_handle;
 use super::read;
 use crate::core::settings::TopK;
 use crate::wire::frame::{self, Dtype, Layout};

@@ -1,4 +1,4 @@
-//! `logitsBuffer(V)`: a row in wasm's own memory that JavaScript fills, so that its logits are not copied on their way in.
+//! What `logitsBuffer(V)` lends: a row in wasm's own memory that JavaScript fills, so that its logits are not copied on their way in.
 //!
 //! The buffer is never freed and never moves: a view of it stays a view of memory that is nothing else's, whatever is asked
 //! for later. A larger row gets a new buffer of at least twice the size, so what is given up is never more than what is in
@@ -9,9 +9,7 @@ use std::cell::RefCell;
 use js_sys::{Float32Array, Object, Reflect, WeakSet};
 use wasm_bindgen::prelude::*;
 
-use super::error::{sampler_error, with_value};
-use super::foreign::MAX_LENGTH;
-use super::read;
+use super::error::sampler_error;
 
 struct Lent {
     row: &'static mut [f32],
@@ -25,16 +23,11 @@ thread_local! {
     static MEMORIES: WeakSet = WeakSet::new();
 }
 
-/// `logitsBuffer(vocab)`.
-#[wasm_bindgen(js_name = logitsBuffer, skip_typescript)]
-pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
-    let length = read::vocab(vocab)?;
-    if !(1..=MAX_LENGTH).contains(&length) {
-        let code = if length == 0 { "logits_empty" } else { "logits_too_long" };
-        let message = format!("vocab must be from 1 to {MAX_LENGTH}, but is {length}");
-        return Err(with_value(sampler_error(code, &message), &length.into()));
-    }
-    let length = length as usize;
+/// A view of so many logits of the buffer, which grows where it is shorter.
+///
+/// # Errors
+/// `out_of_memory`.
+pub fn view(length: usize) -> Result<Float32Array, JsValue> {
     LENT.with_borrow_mut(|lent| {
         if let Some((view, shown)) = &lent.view
             && *shown == length

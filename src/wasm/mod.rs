@@ -1,4 +1,4 @@
-//! The JavaScript package: thin classes over [`contract`](crate::contract) and [`core`](crate::core). No arithmetic
+//! The JavaScript package: thin classes over the other rooms. No arithmetic
 //! and no defaults of its own beyond those the types declare.
 //!
 //! Arguments arrive as `JsValue` and are checked in [`read`]: what wasm-bindgen would convert by itself it wraps or
@@ -10,6 +10,7 @@ mod error;
 mod foreign;
 mod frame;
 mod generator;
+mod handle;
 mod lent;
 mod mosaic;
 mod read;
@@ -19,16 +20,16 @@ pub use batch::{sample_batch, step_batch};
 pub use divergence::{first_divergence, release};
 pub use frame::Frame;
 pub use generator::Generator;
-pub use lent::logits_buffer;
 pub use mosaic::{load_state, mosaic_decision, mosaic_step, mosaic_trace};
 pub use verify::verify;
 
-use js_sys::{BigInt, Float64Array, Object, Reflect, Uint32Array};
+use js_sys::{BigInt, Float32Array, Float64Array, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::core::{derive, sample, speculative, splitmix};
 use crate::wire::state::STATE_SCHEMA;
-use error::{refuse, sampler_error};
+use error::{refuse, sampler_error, with_value};
+use foreign::MAX_LENGTH;
 use read::{Given, of_either_type};
 
 // For a wasm with threads it is not made.
@@ -49,6 +50,18 @@ pub fn sample_token(logits: &JsValue, settings: &JsValue, u: &JsValue) -> Result
         Given::Sparse(row) => row.sample(&settings, u),
     }
     .map_err(refuse)
+}
+
+/// `logitsBuffer(vocab)`.
+#[wasm_bindgen(js_name = logitsBuffer, skip_typescript)]
+pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
+    let length = read::vocab(vocab)?;
+    if !(1..=MAX_LENGTH).contains(&length) {
+        let code = if length == 0 { "logits_empty" } else { "logits_too_long" };
+        let message = format!("vocab must be from 1 to {MAX_LENGTH}, but is {length}");
+        return Err(with_value(sampler_error(code, &message), &length.into()));
+    }
+    lent::view(length as usize)
 }
 
 /// `distribution(logits, settings)`.

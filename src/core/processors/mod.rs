@@ -11,7 +11,7 @@ mod breakers;
 mod deny;
 mod dry;
 mod epsilon;
-mod error;
+pub mod error;
 mod eta;
 mod filter;
 mod forced_end;
