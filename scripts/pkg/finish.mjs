@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { commonjs } from "./commonjs.mjs";
 import { embed } from "./embed.mjs";
+import { thirdParty } from "./third-party.mjs";
 
 const folder = process.argv[2];
 const root = join(import.meta.dirname, "../..");
@@ -58,14 +59,27 @@ for (const name of ["index", "sampler", "slim"]) {
 }
 for (const format of ["ts", "cts"]) copyFileSync(join(entries, "sampler_bg.wasm.d.ts"), inFolder(`sampler_bg.wasm.d.${format}`));
 
+// What the README and the types send their readers to, and the licences.
+const papers = {
+  "CONTRACT.md": "CONTRACT.md",
+  "LICENSE-APACHE": "LICENSE-APACHE",
+  "LICENSE-MIT": "LICENSE-MIT",
+  "README.md": "scripts/pkg/README.md",
+  "record.schema.json": "src/contract/record.schema.json",
+};
+for (const [name, source] of Object.entries(papers)) copyFileSync(join(root, source), inFolder(name));
+write("THIRD-PARTY-LICENSES", thirdParty());
+
 // Rewritten whole: the name (wasm-pack knows the crate's only), the entries, what may be dropped when unused.
-const { version, description } = JSON.parse(read(inFolder("package.json")));
+const { version, description, license, keywords } = JSON.parse(read(inFolder("package.json")));
 const module = (name, types = "index") => ({ types: `./${types}.d.ts`, default: `./${name}.js` });
 const script = (name, types = "index") => ({ types: `./${types}.d.cts`, default: `./${name}.cjs` });
 const manifest = {
   name: "@quillmate/sampler",
   version,
   description,
+  license,
+  keywords: [...keywords, "logits", "token", "top-k", "top-p"],
   type: "module",
   // The first that a tool knows counts.
   exports: {
@@ -103,14 +117,15 @@ const manifest = {
     "sampler_bg.wasm",
     "sampler_bg.wasm.d.cts",
     "sampler_bg.wasm.d.ts",
+    ...Object.keys(papers),
+    "THIRD-PARTY-LICENSES",
   ].sort(),
   // To import these loads the wasm; the others only define.
   sideEffects: ["./edge-light.js", "./node.cjs", "./node.js", "./workerd.js"],
 };
 write("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
-copyFileSync(join(root, "scripts/pkg/README.md"), inFolder("README.md"));
 
-const expected = [...manifest.files, "README.md", "package.json"].sort();
+const expected = [...manifest.files, "package.json"].sort();
 const found = readdirSync(folder).sort();
 if (JSON.stringify(found) !== JSON.stringify(expected)) {
   throw new Error(`the package should hold ${expected.join(", ")}, and holds ${found.join(", ")}`);
