@@ -26,7 +26,7 @@ vectors:
 mutants:
 	@scripts/mutants
 
-# Times, into benches/results.json and the README's tables: the fast path against the contract (ten million draws), every path,
+# Times, into benches/results.json, docs/speed.md and the README's chart: the fast path against the contract (ten million draws), every path,
 # other samplers, Chromium, a story's token from end to end. `scripts/bench PART` runs a part.
 bench:
 	@scripts/bench

@@ -1,3 +1,34 @@
+//! Sampling for language models that can be repeated: equal logits, settings and seed give the same tokens, bit for bit,
+//! natively and in WebAssembly.
+//!
+//! Call [`sample_token`] to choose one token from one row of logits. Give it a number from [`uniform`], which is looked up by
+//! seed and step:
+//!
+//! ```
+//! use quillmate_sampler::{sample_token, uniform};
+//!
+//! let logits = [0.1f32, 2.5, 1.0, 2.5];
+//! let (temperature, top_k, top_p) = (0.8, 3, 0.95);
+//! let token = sample_token(&logits, temperature, top_k, top_p, uniform(42, 0, 0))?;
+//! assert_eq!(token, 3);
+//! # Ok::<(), quillmate_sampler::SampleError>(())
+//! ```
+//!
+//! For a text use a [`Run`], which keeps prompt, tokens, seed and [`Settings`]. [`Run::step_with`] takes the next row of logits;
+//! [`Run::state`] and [`Run::from_state`] store and resume it. A [`Generator`] is a run with a [`Model`] that it asks for each
+//! row. Then, as needed:
+//!
+//! * [`Processors`] change the logits of a run before a token is chosen: penalties, filters, bans.
+//! * [`Trace`] says why a token was chosen, stage by stage.
+//! * [`step_batch`] steps many generators with one call of the model, [`Chain`] checks drafted tokens.
+//! * [`Frame`] holds one row of logits, compact and without loss, to be sent or stored.
+//! * [`verify()`] recomputes a claimed run from its frames, [`first_divergence`] says where two records part.
+//! * [`AnyState`] loads a stored state of this contract or of the older one.
+//!
+//! Every function refuses bad input with an error that has a stable code, and a refused call changes nothing.
+//!
+//! What follows is the contract itself.
+//!
 #![doc = include_str!("../CONTRACT.md")]
 
 pub mod compare;

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { bin, check, chromiumVersion, closeChromium, output, pack, pkg, project, unpack, version } from "./support.mjs";
 import { table, wire } from "./table.mjs";
 
@@ -75,6 +76,11 @@ test("README: what the embedded wasm costs on the wire", async () => {
   for (const [coding, said] of Object.entries({ gzip, brotli })) {
     const saved = 100 * (1 - sizes.slim[coding] / sizes.default[coding]);
     assert.ok(Math.abs(saved - said) < 3, `${coding}: ${saved.toFixed(1)} %, and README says ${said} %`);
+  }
+  const wasm = readFileSync(join(pkg, "sampler_bg.wasm"));
+  const [, gzipped, brotlied] = /is (\d+) kB with gzip and (\d+) kB with Brotli/.exec(readme);
+  for (const [bytes, said] of [[gzipSync(wasm, { level: 9 }), gzipped], [brotliCompressSync(wasm), brotlied]]) {
+    assert.ok(Math.abs(bytes.length / 1000 - said) < 3, `${bytes.length} bytes, and README says ${said} kB`);
   }
 });
 
