@@ -1,5 +1,5 @@
 # From a bare machine (Debian, root; rustup, Node 20, Python 3.11 with pip), each of these installs what it lacks and says so.
-.PHONY: run test pkg consumers vectors mutants bench evaluate
+.PHONY: run test pkg consumers vectors mutants bench evaluate audit
 
 # The page, served, with the real model behind it. PORT and DATA are honoured.
 run:
@@ -34,3 +34,7 @@ bench:
 # Two settings compared on sixty prompts: A and B, JSON or files of it. OUT and SCHEMA are honoured.
 evaluate:
 	@scripts/evaluate
+
+# Licences, duplicates, sources and advisories of the dependencies. A step of a release (CONTRIBUTING.md).
+audit:
+	@scripts/audit

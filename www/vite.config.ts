@@ -12,5 +12,7 @@ export default defineConfig({
     // Nothing is inlined: a strict Content-Security-Policy lets scripts, styles and wasm come from files only.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // The notices of what is bundled go with it.
+    license: { fileName: "licences.md" },
   },
 });
