@@ -20,7 +20,7 @@
 //!
 //! * [`Processors`] change the logits of a run before a token is chosen: penalties, filters, bans.
 //! * [`Trace`] says why a token was chosen, stage by stage.
-//! * [`step_batch`] steps many generators with one call of the model, [`Chain`] checks drafted tokens.
+//! * [`step_batch`] steps many runs with one call of the model, [`Run::step_with_drafts`] checks drafted tokens.
 //! * [`Frame`] holds one row of logits, compact and without loss, to be sent or stored.
 //! * [`verify()`] recomputes a claimed run from its frames, [`first_divergence`] says where two records part.
 //! * [`AnyState`] loads a stored state of this contract or of the older one.
