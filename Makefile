@@ -1,5 +1,5 @@
 # From a bare machine (Debian, root; rustup, Node 20, Python 3.11 with pip), each of these installs what it lacks and says so.
-.PHONY: run test pkg consumers vectors mutants bench evaluate audit
+.PHONY: run test pkg forms consumers vectors mutants bench evaluate audit
 
 # The page, served, with the real model behind it. PORT and DATA are honoured.
 run:
@@ -12,6 +12,10 @@ test:
 # The npm package, rebuilt into pkg/, which is committed.
 pkg:
 	@scripts/build-pkg pkg
+
+# What follows from the processors' description of their parameters: schema, types, and the page's list of names.
+forms:
+	@cargo run --quiet --example forms
 
 # The npm package in every tool its users have, into docs/consumers.md; `make test` runs those that cost seconds.
 consumers:

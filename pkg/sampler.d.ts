@@ -509,8 +509,8 @@ export interface Environment {
 }
 
 /**
- * A stored run as one JSON file, form 3. `null` is what nobody recorded. Its JSON Schema is in the crate. `firstDivergence`
- * reads forms 1 and 2 as well; form 2 is this one without `environment`.
+ * A stored run as one JSON file, form 3. `null` is what nobody recorded. Its JSON Schema is `record.schema.json`, in
+ * this package. `firstDivergence` reads forms 1 and 2 as well; form 2 is this one without `environment`.
  */
 export interface RecordFile {
     record: 3;

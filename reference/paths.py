@@ -9,8 +9,8 @@ PEER_RULES = ROOT / "tests/sampler/processors.rs"  # its list OTHERS: the peers'
 
 EXP = ROOT / "src/core/exp.rs"
 LN = ROOT / "src/core/ln.rs"
-FAST = ROOT / "src/core/fast/mod.rs"
+FAST = ROOT / "src/core/fast/level.rs"
 NUCLEUS = ROOT / "src/core/fast/nucleus.rs"
 ROWS = ROOT / "src/kernels/rows.rs"
 SPLITMIX = ROOT / "src/core/splitmix.rs"
-MODEL = ROOT / "server/src/model/kernels.rs"  # the model's exp, cos and sin
+MODEL = ROOT / "server/src/model/kernels/elementary.rs"  # the model's exp, cos and sin

@@ -65,7 +65,7 @@ const papers = {
   "LICENSE-APACHE": "LICENSE-APACHE",
   "LICENSE-MIT": "LICENSE-MIT",
   "README.md": "scripts/pkg/README.md",
-  "record.schema.json": "src/contract/record.schema.json",
+  "record.schema.json": "src/wire/record.schema.json",
 };
 for (const [name, source] of Object.entries(papers)) copyFileSync(join(root, source), inFolder(name));
 write("THIRD-PARTY-LICENSES", thirdParty());

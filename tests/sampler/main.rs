@@ -19,6 +19,7 @@ mod errors;
 mod exp_oracle;
 mod fast;
 mod first_divergence;
+mod forms;
 mod frames;
 mod generator;
 mod ln_oracle;

@@ -2,35 +2,12 @@
 // a state from elsewhere brings along, which is kept as it came.
 import type { Processor } from "@quillmate/sampler";
 import { list, number, object, oneOf, UnexpectedShape } from "./check";
+import { newest } from "./newest";
 
 export type { Processor };
 export type Processors = readonly Processor[];
 export type Knob = keyof typeof main;
 
-/** Every processor there is, in the usual order (CONTRACT.md, “Processors”), with the newest version of its rule. */
-const newest: Readonly<Record<Processor["name"], Processor["version"]>> = {
-  repetition_penalty: 1,
-  frequency_penalty: 1,
-  presence_penalty: 1,
-  dry: 2,
-  no_repeat_ngram: 1,
-  bad_words: 1,
-  logit_bias: 1,
-  allow: 1,
-  deny: 1,
-  forced_prefix: 1,
-  min_length: 1,
-  forced_end: 1,
-  temperature: 1,
-  top_k: 1,
-  top_p: 2,
-  min_p: 1,
-  typical: 2,
-  epsilon: 1,
-  eta: 1,
-  top_n_sigma: 1,
-  xtc: 1,
-};
 const NAMES = Object.keys(newest) as readonly Processor["name"][];
 
 /** The parameter that a knob turns. */
