@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use quillmate_sampler::{
-    Claim, Dtype, Frame, FrameError, Layout, Processor, Processors, Record, Refusal, Run, Settings, SparseRow, Verdict,
-    distribution, verify,
+    Claim, Dtype, Filter, Frame, FrameError, Layout, Processor, Processors, Record, Refusal, Run, Settings, SparseRow,
+    Verdict, distribution, verify,
 };
 
 fn real_rows() -> Vec<Vec<f32>> {
@@ -67,6 +67,29 @@ proptest! {
             }
         }
         prop_assert!(frame.suffices_for(&Settings::new(0.0, 0, 1.0).unwrap()));
+    }
+
+    #[test]
+    fn a_step_with_its_frame_is_the_frame_and_the_step(
+        row in row(), temperature in prop_oneof![Just(0.0), 0.05..3.0f64], top_k in 0u32..60, top_p in 0.0..=1.0f64,
+        seed in any::<u64>(), penalized in any::<bool>(),
+    ) {
+        let settings = Settings::new(temperature, top_k, top_p).unwrap();
+        let list = if penalized { vec![Processor::MinP(Filter { value: 0.1, min_keep: 2 })] } else { vec![] };
+        let mut run = Run::with_processors(vec![1], seed, settings, Processors::new(list).unwrap());
+        let mut apart = run.clone();
+        let (token, frame) = run.step_with_frame_of(&row).unwrap();
+        prop_assert_eq!(&frame, &apart.frame(0, &row).unwrap());
+        let mut from_frame = apart.clone();
+        prop_assert_eq!(from_frame.step_with_frame(&Frame::decode(&frame.encode()).unwrap()), Ok(token));
+        prop_assert_eq!(apart.step_with(&row), Ok(token));
+        prop_assert!(run == apart && run == from_frame);
+        // Each remembers how long its rows are.
+        for run in [&mut run, &mut from_frame] {
+            let longer = vec![0.0f32; row.len() + 1];
+            prop_assert_eq!(run.step_with_frame_of(&longer).unwrap_err().code(), "logits_length_changed");
+            prop_assert!(*run == apart);
+        }
     }
 
     #[test]
