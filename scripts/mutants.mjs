@@ -57,7 +57,9 @@ const environment = {
 /** The test programs, or the compiler's errors. */
 function built(more) {
   const args = ["test", "--no-run", "--locked", "--release", "--message-format=json", "--package", name, ...more];
-  const cargo = spawnSync("cargo", args, { ...most, cwd: tree, env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  // A constant that no longer ends is computed by the compiler. `timeout` ends the compiler with cargo.
+  const cargo = spawnSync("timeout", ["900", "cargo", ...args], { ...most, cwd: tree, env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  if (cargo.status === 124) return { endless: true, ok: false, errors: [], programs: [] };
   const messages = cargo.stdout.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
   const errors = messages.filter(({ reason, message }) => reason === "compiler-message" && message.level === "error");
   if (cargo.status !== 0 && errors.length === 0) throw new Error(`cargo failed:\n${cargo.stderr}`);
@@ -224,9 +226,9 @@ for (const id of apart.filter(mine)) {
   const at = ({ line, column }) => lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0) + column - 1;
   const text = lines.join("\n");
   writeFileSync(join(tree, file), text.slice(0, at(span.start)) + replacement + text.slice(at(span.end)));
-  const { ok, programs: own } = built(testArguments);
+  const { ok, endless, programs: own } = built(testArguments);
   if (!ok) {
-    say(id, "unviable");
+    say(id, endless ? "timeout" : "unviable");
     continue;
   }
   const replaced = new Map(programs.map((program, index) => [program, own[index]]));

@@ -391,7 +391,8 @@ impl Engine {
             self.hub.ring(&active.id);
             return Ok(Turn::Over);
         }
-        if !self.options.delay.is_zero() && (position == active.start || active.fed + 1 >= position) {
+        // A run that catches up with what is stored does so at once.
+        if active.fed + 1 >= position {
             std::thread::sleep(self.options.delay);
         }
         let logits = if active.is_reading() {

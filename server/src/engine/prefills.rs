@@ -41,3 +41,40 @@ impl Prefills {
         self.kept.push_front(Prefill { tokens: tokens.to_vec(), session: session.fork(), logits: logits.to_vec() });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Prefills;
+    use crate::model::LanguageModel as _;
+    use crate::model::tiny::Tiny;
+
+    #[test]
+    fn the_contexts_that_were_used_last_are_kept() {
+        let model = Tiny::new().unwrap();
+        let mut prefills = Prefills::new(2);
+        let keep = |prefills: &mut Prefills, token: u32| {
+            let mut session = model.open();
+            let logits = session.read(&[token]).unwrap();
+            prefills.keep(&[token], &*session, &logits);
+            logits
+        };
+        let first = keep(&mut prefills, 98);
+        keep(&mut prefills, 99);
+        // Used again, so that the other one is given up for the third.
+        let (mut session, logits) = prefills.find(&[98]).unwrap();
+        assert_eq!(logits, first);
+        keep(&mut prefills, 100);
+        let kept = [98, 99, 100].map(|token| prefills.find(&[token]).is_some());
+        assert_eq!(kept, [true, false, true]);
+        assert!(prefills.find(&[98, 98]).is_none());
+
+        // The context is that after these tokens.
+        let mut whole = model.open();
+        whole.read(&[98]).unwrap();
+        assert_eq!(session.read(&[101]).unwrap(), whole.read(&[101]).unwrap());
+
+        let mut none = Prefills::new(0);
+        keep(&mut none, 98);
+        assert!(none.find(&[98]).is_none());
+    }
+}

@@ -11,11 +11,11 @@ use tempfile::{TempDir, tempdir};
 use crate::support::{Server, request};
 
 /// A disk of so many megabytes, for as long as this lives.
-struct Disk(TempDir);
+pub struct Disk(TempDir);
 
 impl Disk {
     /// `None`, said aloud, where no file system can be mounted.
-    fn new(megabytes: u32) -> Option<Self> {
+    pub fn new(megabytes: u32) -> Option<Self> {
         let folder = tempdir().unwrap();
         let size = format!("size={megabytes}m");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(folder.path()).status();
@@ -28,12 +28,12 @@ impl Disk {
         None
     }
 
-    fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         self.0.path().join("data")
     }
 
     /// Takes all the room that is left.
-    fn fill(&self) -> PathBuf {
+    pub fn fill(&self) -> PathBuf {
         let path = self.0.path().join("filler");
         let mut file = File::create(&path).unwrap();
         for block in [vec![0; 1 << 20], vec![0; 1 << 12], vec![0; 1]] {

@@ -148,13 +148,17 @@ impl Desk {
     }
 
     fn with_places(places: u32, data: &Path, model: Arc<Watched>) -> Self {
+        let options = Options { room: Room { runs: places, ..ROOM }, prefills: 0, drafts: 0, delay: Duration::ZERO };
+        Self::with_options(options, data, model)
+    }
+
+    fn with_options(options: Options, data: &Path, model: Arc<Watched>) -> Self {
         let shared = Shared {
             store: Arc::new(Store::open(data).unwrap()),
             hub: Arc::default(),
             model: Arc::default(),
             constraints: Arc::default(),
         };
-        let options = Options { room: Room { runs: places, ..ROOM }, prefills: 0, drafts: 0, delay: Duration::ZERO };
         let (failed, _failure) = oneshot::channel();
         let loaded: Arc<dyn LanguageModel> = Arc::clone(&model) as _;
         let (engine, thread) = engine::spawn(options, shared.clone(), move || Ok(loaded), failed).unwrap();
@@ -358,6 +362,43 @@ fn a_constraint_that_takes_long_holds_nobody_else() {
         assert!(!desk.finished(id).is_empty());
     }
     assert!(!late.load(Ordering::SeqCst), "the run beside it was held while a constraint was read");
+}
+
+#[test]
+fn no_more_runs_are_under_way_than_there_are_places_those_whose_constraint_is_read_among_them() {
+    let data = tempdir().unwrap();
+    let desk = Desk::with_places(2, data.path(), Watched::new("watched for places"));
+    let held = Arc::new(AtomicBool::new(true));
+    let hold = Arc::clone(&held);
+    let gate = move || {
+        while hold.load(Ordering::SeqCst) {
+            std::thread::yield_now()
+        }
+    };
+    desk.model.gate.set(Box::new(gate)).ok().unwrap();
+    let running = desk.begin(5, 1, 200, None);
+    let constrained = desk.begin(5, 2, 8, Some("[b-y]{8}"));
+    let waiting = desk.begin(5, 3, 8, None);
+    // The other two are known to the engine by now, and neither has a context of the model.
+    assert!(desk.model.log.wait(100, PATIENCE));
+    assert_eq!(*desk.model.log.sessions.lock().unwrap(), 1);
+    held.store(false, Ordering::SeqCst);
+    for id in [&running, &constrained, &waiting] {
+        assert!(!desk.finished(id).is_empty());
+    }
+}
+
+/// The delay is for whoever watches a text appear; here only that it is kept, not how exactly.
+#[test]
+fn a_delay_comes_before_every_token() {
+    const DELAY: Duration = Duration::from_millis(20);
+    let data = tempdir().unwrap();
+    let options = Options { room: ROOM, prefills: 0, drafts: 0, delay: DELAY };
+    let desk = Desk::with_options(options, data.path(), Watched::new("watched for its delay"));
+    let began = Instant::now();
+    let id = desk.begin(5, 1, 10, None);
+    assert_eq!(desk.finished(&id).len(), 10);
+    assert!(began.elapsed() >= 10 * DELAY);
 }
 
 #[test]

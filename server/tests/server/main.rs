@@ -15,4 +15,5 @@ mod request;
 mod restart;
 mod site;
 mod speculation;
+mod store;
 mod support;
