@@ -7,7 +7,7 @@
 //! in it. Weights of single tokens are always fine. Greedy needs comparisons alone. Under top-k the k best are found
 //! by comparisons alone, and the contract's own steps run on those.
 //!
-//! How far each level may be off is derived in [`level`].
+//! How far each level may be off is derived in `level.rs`.
 
 mod level;
 mod nucleus;
