@@ -1,7 +1,7 @@
 """The sampling contract `quillmate-v1`, computed slowly and plainly.
 
-It follows CONTRACT.md section by section and is written from that text, not from the Rust source. `vectors.py` computes
-the expected values of `tests/vectors/` with it. README.md beside it lists what the contract leaves open.
+It follows CONTRACT.md and docs/legacy-contract.md section by section and is written from that text, not from the Rust source. `vectors.py` computes
+the expected values of `tests/vectors/` with it. README.md beside it lists what is left out.
 
 Python's float is IEEE-754 binary64, and its + - * / and `math.sqrt` round to nearest even. The built-in `sum` is not used:
 from Python 3.12 on it compensates for rounding, and the contract adds in order.
@@ -260,7 +260,7 @@ def run_tokens(rows, seed, prompt, settings):
 
 
 def state_text(seed, prompt, tokens, settings):
-    """The stored form of a run. Its fields are those of state.schema.json, in this order."""
+    """The stored form of a run. Its fields stand in the order of the contract's example."""
     state = {
         "contract": CONTRACT,
         "format": STATE_FORMAT,
@@ -340,7 +340,7 @@ def read_seed(seed):
 
 
 def read_state(text):
-    """Reads a state as state.schema.json describes it, or refuses it. Parameters of processors are not checked here."""
+    """Reads a state as section "The state" has it, or refuses it. Parameters of processors are not checked here."""
     fields = parse(text)
     if of_type(fields.take("contract"), str) != CONTRACT:
         raise Refused("contract_unknown")
@@ -595,7 +595,7 @@ RULES = {
 
 
 def check_parameters(p):
-    """The ranges of the table. (Its code stands in no section of CONTRACT.md.)"""
+    """The ranges of the table."""
     share, count = lambda x: 0 <= x <= 1, lambda x: x >= 1 and x == math.floor(x)
     ranges = {
         "penalty": (lambda x: x > 0) if p["name"] == "repetition_penalty" else math.isfinite,
@@ -678,8 +678,6 @@ def mosaic_greedy(logits):
 
 
 # ---- Frames ----------------------------------------------------------------------------------------------------------
-#
-# The bytes are those of the table at the head of frame.rs; CONTRACT.md names frames without their form.
 
 FRAME_HEAD = "<4sBBBBQIII"  # QMLF, format, layout, dtype, 0, step, V, n, largest top-k
 FRAME_FORMAT = 1

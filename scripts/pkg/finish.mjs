@@ -65,6 +65,7 @@ const papers = {
   "LICENSE-APACHE": "LICENSE-APACHE",
   "LICENSE-MIT": "LICENSE-MIT",
   "README.md": "scripts/pkg/README.md",
+  "legacy-contract.md": "docs/legacy-contract.md",
   "record.schema.json": "src/wire/record.schema.json",
 };
 for (const [name, source] of Object.entries(papers)) copyFileSync(join(root, source), inFolder(name));

@@ -2,7 +2,7 @@
 //!
 //! It differs from `quillmate-v1` in more than its name: logits are divided by the temperature before the maximum is
 //! subtracted, every sum and the walk run in order of (scaled logit high first, id low first) instead of by id, no logit
-//! may be −∞, greedy is a strategy of its own that tells −0 from 0, and the settings are stricter. CONTRACT.md has it to the bit.
+//! may be −∞, greedy is a strategy of its own that tells −0 from 0, and the settings are stricter. docs/legacy-contract.md has it to the bit.
 
 use std::fmt;
 

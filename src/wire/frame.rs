@@ -1,42 +1,5 @@
 //! One step's logits on the wire: compact, lossless, checked.
-//!
-//! All integers little-endian.
-//!
-//! | offset | bytes | what |
-//! |---|---|---|
-//! | 0 | 4 | `QMLF` |
-//! | 4 | 1 | format, 1 |
-//! | 5 | 1 | layout: 0 dense, 1 sparse |
-//! | 6 | 1 | dtype of the logits: 0 f32, 1 bf16, 2 f16 |
-//! | 7 | 1 | 0 |
-//! | 8 | 8 | step |
-//! | 16 | 4 | vocabulary, V |
-//! | 20 | 4 | count of logits in this frame, n |
-//! | 24 | 4 | largest top-k this frame suffices for; 0: it suffices for all settings |
-//! | 28 | | sparse only: n ids ascending, the first as it is, then the gap to the one before less 1, each LEB128 |
-//! | | n·width | the logits, by id |
-//! | | 4 | CRC-32 (ISO-HDLC) of all bytes before |
-//!
-//! A dense frame has n = V. A narrower dtype is used only where every logit has the same bits after the way there and
-//! back. A sparse frame holds the k best logits by (logit high first, id low first), or all allowed ones where they
-//! are k or fewer (it then suffices for all settings). Logits that are not in it count as −∞. This loses nothing: with
-//! 1 ≤ top_k ≤ k the contract's candidates, and with temperature 0 the best token, are among them, and all later steps
-//! look at candidates only. Processors may look at any logit, so a run that has some needs all that are allowed.
-//!
-//! # What one token costs
-//!
-//! Mean bytes a frame, as it is and after gzip (level 6): V = 49,152 over 15 rows of SmolLM2-135M, V = 128,256 over 8
-//! synthetic rows. `cargo run --release --example frame_cost` measures it on any rows.
-//!
-//! | form | V = 49,152 | gzip | V = 128,256 | gzip |
-//! |---|---|---|---|---|
-//! | dense f32 | 196,640 | 178,549 | 513,056 | 476,604 |
-//! | dense bf16 or f16, where lossless | 98,336 | 75,742 | 256,544 | 203,949 |
-//! | sparse f32, top-k 50 | 307 | 329 | 329 | 352 |
-//! | sparse bf16, top-k 50 | 206 | 217 | 229 | 250 |
-//! | sparse, greedy | 38 | 47 | 39 | 48 |
-//!
-//! Sparse frames gain nothing from compression; a dense row of f32 hardly does.
+//! [CONTRACT.md, section "The frame"](crate#the-frame), specifies the bytes, what a frame suffices for, and every refusal.
 
 use std::borrow::Cow;
 use std::fmt;

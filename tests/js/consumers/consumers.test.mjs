@@ -25,7 +25,7 @@ test("the tarball holds what it should, the wasm too", () => {
   const both = ["embedded", "index", "node", "node-seed", "options", "sampler", "slim", "slim-node"];
   const scripts = [...both, "edge-light", "workerd"].map((name) => `${name}.js`);
   const types = ["index", "sampler", "sampler_bg.wasm", "slim"].flatMap((name) => [`${name}.d.cts`, `${name}.d.ts`]);
-  const papers = ["CONTRACT.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "THIRD-PARTY-LICENSES", "record.schema.json"];
+  const papers = ["CONTRACT.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "THIRD-PARTY-LICENSES", "legacy-contract.md", "record.schema.json"];
   const expected = [...papers, "package.json", "sampler_bg.wasm", ...scripts, ...both.map((name) => `${name}.cjs`), ...types];
   assert.deepEqual(files, expected.sort());
 });
