@@ -1,6 +1,5 @@
 // What the model is given to go on from: the text before the cursor, or as much of its end as fits.
-
-import type { ModelInfo } from "./wire";
+import type { Limits, ModelInfo } from "./wire";
 
 export interface PromptLimits {
   tokens: number;
@@ -9,13 +8,11 @@ export interface PromptLimits {
 
 /** What the model and its server can read where so many tokens are to follow. */
 export function limitsOf(model: ModelInfo | null, length: number): PromptLimits {
-  const limit = (name: string): number => {
-    const value = model?.limits[name];
-    return typeof value === "number" && value > 0 ? value : Number.POSITIVE_INFINITY;
-  };
+  // With a limit of 0 nothing fits; the server refuses the text, and says why.
+  const limit = (name: keyof Limits): number => model?.limits[name] || Number.POSITIVE_INFINITY;
   return {
     tokens: Math.max(1, Math.min(limit("prompt_tokens"), (model?.context ?? 2048) - length)),
-    characters: Math.min(limit("prompt_bytes"), limit("body_bytes")) / 4,
+    characters: limit("body_bytes") / 4,
   };
 }
 

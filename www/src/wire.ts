@@ -15,10 +15,21 @@ export interface Model {
   vocab: number;
 }
 
+/** How much the server takes of each thing (server/API.md). */
+export interface Limits {
+  body_bytes: number;
+  prompt_tokens: number;
+  run_tokens: number;
+  constraint_bytes: number;
+  runs: number;
+  streams: number;
+  frame_bytes: number;
+}
+
 export interface ModelInfo extends Model {
   context: number;
   end_tokens: number[];
-  limits: Json;
+  limits: Limits;
 }
 
 export interface Health {
@@ -81,13 +92,28 @@ export function model(value: unknown, what = "model"): Model {
   };
 }
 
+function limits(value: unknown, what: string): Limits {
+  const it = object(value, what);
+  // A limit may be any 64-bit integer, more than `count` lets in.
+  const limit = (name: keyof Limits): number => number(it[name], `${what}.${name}`);
+  return {
+    body_bytes: limit("body_bytes"),
+    prompt_tokens: limit("prompt_tokens"),
+    run_tokens: limit("run_tokens"),
+    constraint_bytes: limit("constraint_bytes"),
+    runs: limit("runs"),
+    streams: limit("streams"),
+    frame_bytes: limit("frame_bytes"),
+  };
+}
+
 export function modelInfo(value: unknown): ModelInfo {
   const it = object(value, "model");
   return {
     ...model(value),
     context: count(it["context"], "model.context"),
     end_tokens: tokens(it["end_tokens"], "model.end_tokens"),
-    limits: object(it["limits"], "model.limits"),
+    limits: limits(it["limits"], "model.limits"),
   };
 }
 

@@ -1,8 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { answers, cutTo, limitsOf, promptFor, surelyFits } from "../src/prompt";
-import type { ModelInfo } from "../src/wire";
+import { modelInfo } from "../src/wire";
 
 const words = (text: string): Promise<number> => Promise.resolve(text.split(/\s+/).filter(Boolean).length);
+const limits = {
+  body_bytes: 4000,
+  prompt_tokens: 2000,
+  run_tokens: 512,
+  constraint_bytes: 65536,
+  runs: 8,
+  streams: 64,
+  frame_bytes: 2 ** 64,
+};
+const answer = {
+  name: "m",
+  sha256: "a",
+  arithmetic: "x-1",
+  tokenizer_sha256: "b",
+  vocab: 9,
+  context: 2048,
+  end_tokens: [0],
+  limits,
+};
 const never = (): Promise<number> => Promise.reject(new Error("not to be counted"));
 
 describe("the prompt", () => {
@@ -26,10 +45,24 @@ describe("the prompt", () => {
   });
 
   it("leaves room for what is to be written, within what the server takes", () => {
-    const model = { context: 2048, limits: { prompt_tokens: 2000, body_bytes: 4000 } } as unknown as ModelInfo;
+    const model = modelInfo(answer);
     expect(limitsOf(model, 40)).toEqual({ tokens: 2000, characters: 1000 });
     expect(limitsOf(model, 500)).toEqual({ tokens: 1548, characters: 1000 });
     expect(limitsOf(null, 40)).toEqual({ tokens: 2008, characters: Number.POSITIVE_INFINITY });
+  });
+
+  it("is not cut to nothing where the server takes nothing", () => {
+    const model = modelInfo({ ...answer, limits: { ...limits, prompt_tokens: 0, body_bytes: 0 } });
+    expect(limitsOf(model, 40)).toEqual({ tokens: 2008, characters: Number.POSITIVE_INFINITY });
+  });
+
+  it("has limits that are checked when the server names them, each of them", () => {
+    expect(modelInfo(answer).limits).toEqual(limits);
+    for (const name of Object.keys(limits))
+      for (const wrong of [undefined, null, "8"])
+        expect(() => modelInfo({ ...answer, limits: { ...limits, [name]: wrong } })).toThrow(
+          `model.limits.${name} to be a number`,
+        );
   });
 
   it("surely fits where its bytes are not more than its tokens may be", () => {
