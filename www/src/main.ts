@@ -15,7 +15,7 @@ import { type FieldKey, fields, knobs, usual, withProcessors, withValue } from "
 import { activeTake, current, isEdited, Live, rangeOf, type State, takeById, takesOf } from "./state";
 import { Store } from "./store";
 import { Stories } from "./stories";
-import { isRun, type RunTake } from "./takes";
+import { isRun, runTake } from "./takes";
 import * as view from "./view";
 import { askedSpan, Asking } from "./why";
 import { putBeside, whyPanel } from "./why.panel";
@@ -259,8 +259,7 @@ async function openRecord(file: File): Promise<void> {
     throw new ApiError("not_a_record", `${codeOf(error)}: ${String(error)}`);
   });
   const prompt = table.text(record.start.prompt);
-  const take: RunTake = {
-    kind: "run",
+  const take = runTake({
     id: newId(),
     story: "",
     passage: newId(),
@@ -278,13 +277,7 @@ async function openRecord(file: File): Promise<void> {
     made: record.identity,
     end_tokens: record.stop.end_tokens,
     constraint: record.identity.constraint,
-    verdict: null,
-    replay: null,
-    again: null,
-    repeats: null,
-    parted: null,
-    replaces: null,
-  };
+  });
   await closeMenu(() => stories.create(prompt));
   const kept = { ...take, story: live.now.story };
   await page.store.saveSteps(kept, 0, frames);

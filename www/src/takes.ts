@@ -94,6 +94,35 @@ export interface RunTake extends Common {
 
 export type Take = HandTake | RunTake;
 
+/** What a run adds to its take, and what is found out about it afterwards. */
+type Later =
+  "tokens" | "text" | "checksums" | "status" | "reason" | "verdict" | "replay" | "again" | "repeats" | "parted" | "replaces";
+
+/** What a take is made from: what comes later may be given, where it is known already. */
+export type NewRun = Omit<RunTake, "kind" | Later> & Partial<Pick<RunTake, Later>>;
+
+export function runTake({ whole, lead, branch, ...given }: NewRun): RunTake {
+  return {
+    kind: "run",
+    tokens: [],
+    text: "",
+    checksums: [],
+    status: "writing",
+    reason: null,
+    verdict: null,
+    replay: null,
+    again: null,
+    repeats: null,
+    parted: null,
+    replaces: null,
+    ...given,
+    // The store keeps a property that is undefined; these are to be missing.
+    ...(whole === undefined ? {} : { whole }),
+    ...(lead === undefined ? {} : { lead }),
+    ...(branch === undefined ? {} : { branch }),
+  };
+}
+
 export const isRun = (take: Take | undefined | null): take is RunTake => take?.kind === "run";
 
 /** The takes of a passage the writer sees: a regeneration shows only once it differs. */

@@ -17,6 +17,7 @@ import {
   plural,
   reached,
   type RunTake,
+  runTake,
   sameSettings,
   type Take,
   tokensOf,
@@ -340,8 +341,7 @@ export class Writing {
     const there = repeats === undefined && editor.range(passage) !== undefined;
     const before = there ? (this.#keepHand(passage) ?? this.#standing(passage)) : null;
     const tokens = agreed?.tokens ?? [];
-    const take: RunTake = {
-      kind: "run",
+    const take = runTake({
       id: newId(),
       story: live.now.story,
       passage,
@@ -349,25 +349,19 @@ export class Writing {
       run: run.id,
       model: run.model,
       prompt,
-      ...(whole === undefined ? {} : { whole }),
+      whole,
       length: run.length,
-      ...(from === undefined ? {} : { lead: from.lead }),
-      ...(from?.branch === undefined ? {} : { branch: from.branch }),
+      lead: from?.lead,
+      branch: from?.branch,
       start: run.start,
       tokens,
       text: live.now.table?.text([...(from?.lead ?? []), ...tokens]) ?? "",
       checksums: agreed?.carried.checksums ?? [],
       made,
       end_tokens: live.now.model?.end_tokens ?? null,
-      status: "writing",
-      reason: null,
-      verdict: null,
-      replay: null,
-      again: null,
       repeats: repeats?.id ?? null,
-      parted: null,
       replaces: before,
-    };
+    });
     live.setTake(take);
     if (repeats === undefined) {
       this.#begin(take, editor.pinned);

@@ -14,14 +14,14 @@ import {
   firstDifference,
   madeBy,
   type RunTake,
+  runTake,
   shown,
   unknownEnvironment,
 } from "../src/takes";
 import { sayAgain, sayReplay, sayVerdict } from "../src/verdict";
 import * as wire from "../src/wire";
 
-const take: RunTake = {
-  kind: "run",
+const take = runTake({
   id: "t",
   story: "s",
   passage: "p",
@@ -44,13 +44,7 @@ const take: RunTake = {
   checksums: ["00000000", "11111111", "22222222"],
   status: "done",
   reason: "length",
-  verdict: null,
-  replay: null,
-  again: null,
-  repeats: null,
-  parted: null,
-  replaces: null,
-};
+});
 const names = { name: (token: number | null) => `“${token}”` };
 const name = (token: number): string => `“${token}”`;
 const preview = (agree: number, parts: Agreement["parts"]): string =>
@@ -60,6 +54,15 @@ const refuse = (key: string, typed: string): boolean => fields.find((field) => f
 const plain = { edited: false, elsewhere: false };
 const checked = (verdict: wire.Verdict, tokens = 3): Checked => ({ verdict, tokens, when: Date.UTC(2026, 0, 2, 12) });
 const matched = (tokens: number): Checked => checked({ verdict: "match", steps: tokens }, tokens);
+
+describe("a take", () => {
+  it("has no property for what is not known of how it was asked for", () => {
+    const { whole, lead, branch, ...given } = { ...take, whole: undefined, lead: undefined, branch: undefined };
+    expect(runTake({ ...given, whole, lead, branch })).toStrictEqual(take);
+    const more = { whole: true, lead: [1], branch: "b" };
+    expect(runTake({ ...given, ...more })).toStrictEqual({ ...take, ...more });
+  });
+});
 
 describe("a verdict", () => {
   it("says of how many tokens it is, by whom, and when; what came later it does not cover", () => {
