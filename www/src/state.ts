@@ -3,7 +3,7 @@ import type { Agreement, Reason } from "./sampler.worker";
 import { isRun, type RunTake, shown, type Take } from "./takes";
 import type { TokenTable } from "./tokens";
 import type { PassageRange } from "./passages";
-import type { FieldKey } from "./settings";
+import { type FieldKey, usual } from "./settings";
 import type { ModelInfo, Settings } from "./wire";
 
 export type ServerStatus = "unknown" | "loading" | "ready" | "away";
@@ -84,12 +84,41 @@ export interface State {
   seed: string | null;
   /** Typed values that cannot be taken, until they are mended. */
   refused: Refused;
+  /** The setting that was typed last: the focus comes back to it where nothing nearer is there. */
+  lastSet: FieldKey;
   work: Work | null;
   preview: Preview | null;
   why: Why | null;
   notice: Notice | null;
   sheet: boolean;
 }
+
+/** Before any story is open and anything is known of the server. */
+export const atFirst: State = {
+  saved: "saved",
+  server: "unknown",
+  loaded: { bytes: 0, of: 0 },
+  model: null,
+  table: null,
+  story: "",
+  stories: [],
+  takes: [],
+  ranges: [],
+  active: null,
+  standing: "",
+  elsewhere: false,
+  reads: null,
+  settings: usual.settings,
+  length: usual.length,
+  seed: null,
+  refused: new Map(),
+  lastSet: "temperature",
+  work: null,
+  preview: null,
+  why: null,
+  notice: null,
+  sheet: false,
+};
 
 export class Live {
   #state: State;
@@ -154,3 +183,13 @@ export const cutRepeat = (state: State, take: Take | undefined): RunTake | undef
     : state.takes.find((one): one is RunTake => isRun(one) && one.repeats === take.id && isCut(state, one));
 export const nextNumber = (state: State, passage: string): number =>
   Math.max(0, ...takesOf(state, passage).map(({ number }) => number)) + 1;
+
+/** Passages whose place in the text was deleted: the newest take of each. */
+export function lostPassages(state: State): Take[] {
+  const there = new Set(state.ranges.map(({ id }) => id));
+  const gone = new Map<string, Take>();
+  for (const take of state.takes)
+    if (!there.has(take.passage) && take.text.trim() !== "" && (take.kind === "hand" || take.repeats === null))
+      gone.set(take.passage, take);
+  return [...gone.values()];
+}

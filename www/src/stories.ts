@@ -1,6 +1,6 @@
 // Stories: opened in one tab at a time, saved by themselves, never deleted.
 import { ApiError } from "./errors";
-import { complain, newId, type Page, tell } from "./page";
+import { complain, newId, type StoryPage, tell } from "./page";
 import { usual } from "./settings";
 import { rangeOf, type Saved, takeById } from "./state";
 import { isRun, joinOf, type Take } from "./takes";
@@ -31,7 +31,7 @@ export class Stories {
   #since = 0;
   #again: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly page: Page) {
+  constructor(private readonly page: StoryPage) {
     addEventListener("pagehide", () => void this.save(true).catch(() => {}));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") void this.changed();

@@ -3,46 +3,31 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import { live as liveValue } from "lit-html/directives/live.js";
 import { sayPreview } from "./preview";
 import { others, sayProcessor } from "./processors";
-import { type Field, type FieldKey, fields, knobs, valueOf } from "./settings";
-import { activeTake, current, cutRepeat, isCut, isEdited, type Refused, type State, takeById, takesOf } from "./state";
+import { type Field, fields, knobs, valueOf } from "./settings";
+import {
+  activeTake,
+  current,
+  cutRepeat,
+  isCut,
+  isEdited,
+  lostPassages,
+  type Refused,
+  type State,
+  takeById,
+  takesOf,
+} from "./state";
 import { describeSettings, isRun, plural, type RunTake, type Take } from "./takes";
 import { type Beside, sayAgain, sayReplay, type Said, sayVerdict } from "./verdict";
-
-export interface Verbs {
-  generate: () => void;
-  stop: () => void;
-  regenerate: () => void;
-  newTake: () => void;
-  resume: (take: RunTake) => void;
-  verify: (take: RunTake) => void;
-  replay: (take: RunTake) => void;
-  show: (passage: string, take: string) => void;
-  restore: (passage: string) => void;
-  copySeed: (seed: string) => void;
-  useSettings: (take: RunTake) => void;
-  saveRecord: (take: RunTake) => void;
-  copyVector: (take: RunTake) => void;
-  openRecord: (file: File) => void;
-  compare: (take: RunTake, file: File) => void;
-  compareWithServer: (take: RunTake) => void;
-  set: (field: FieldKey, typed: string) => void;
-  freshSeed: () => void;
-  /** “Why this word?”: at the cursor, or in this passage. */
-  why: (passage: string | null) => void;
-  whyStep: (by: number) => void;
-  takeInstead: (take: RunTake, at: number, word: number) => void;
-  closeWhy: () => void;
-  /** Takes out the processors that have no knob here. */
-  plainProcessors: () => void;
-  goOn: () => void;
-  closePreview: () => void;
-  toggleSheet: () => void;
-  dismiss: () => void;
-  copyText: () => void;
-  newStory: () => void;
-  openStory: (id: string) => void;
-  putBack: (passage: string) => void;
-}
+import type {
+  NoticeVerbs,
+  PassageVerbs,
+  PreviewVerbs,
+  SettingsVerbs,
+  StoryVerbs,
+  TakeVerbs,
+  WhyVerbs,
+  WritingVerbs,
+} from "./verbs";
 
 const mac = /Mac|iP(hone|ad|od)/.test(navigator.userAgent);
 export const keys = {
@@ -62,7 +47,7 @@ const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
 /** A click must not take the cursor out of the text. */
 export const stay = (event: Event): void => event.preventDefault();
 
-export function header(state: State, verbs: Verbs): TemplateResult {
+export function header(state: State, verbs: StoryVerbs & Pick<SettingsVerbs, "toggleSheet">): TemplateResult {
   return html`
     <h1>Quillmate</h1>
     <button class="quiet" popovertarget="stories" title="All your stories; each is saved as you write">Stories</button>
@@ -101,7 +86,7 @@ export function header(state: State, verbs: Verbs): TemplateResult {
 }
 
 /** Always there: whether what is on the screen is also kept. */
-function saved({ saved: now, story }: State, verbs: Verbs): TemplateResult {
+function saved({ saved: now, story }: State, verbs: StoryVerbs): TemplateResult {
   if (story === "") return html``;
   switch (now) {
     case "saved":
@@ -148,7 +133,7 @@ function server({ server: status, loaded, model }: State): TemplateResult {
   }
 }
 
-export function settingsPanel(state: State, verbs: Verbs): TemplateResult {
+export function settingsPanel(state: State, verbs: SettingsVerbs & PreviewVerbs & Pick<PassageVerbs, "putBack">): TemplateResult {
   const { refused } = state;
   const take = activeTake(state);
   const seedOf = state.seed ?? (isRun(take) ? take.start.seed : "");
@@ -185,7 +170,7 @@ export function settingsPanel(state: State, verbs: Verbs): TemplateResult {
 }
 
 /** The processors: folded away, but never on without being said. */
-function further({ settings, model, length, refused }: State, verbs: Verbs): TemplateResult {
+function further({ settings, model, length, refused }: State, verbs: SettingsVerbs): TemplateResult {
   const { processors = [] } = settings;
   const foreign = others(processors);
   const room = model === null ? "" : `, about ${Math.ceil((model.vocab * 4 * length) / 1e6)} MB for ${plural(length, "token")}`;
@@ -207,7 +192,7 @@ function further({ settings, model, length, refused }: State, verbs: Verbs): Tem
 function setting(
   { key, label, sentence, min, max, step }: Field,
   value: string,
-  verbs: Verbs,
+  verbs: SettingsVerbs,
   refused: ReturnType<Refused["get"]>,
   rest: unknown,
 ): TemplateResult {
@@ -243,7 +228,7 @@ function setting(
   `;
 }
 
-const freshChoice = (state: State, verbs: Verbs): TemplateResult => {
+const freshChoice = (state: State, verbs: SettingsVerbs): TemplateResult => {
   const take = activeTake(state);
   return html`
     <label class="check"
@@ -258,7 +243,7 @@ const freshChoice = (state: State, verbs: Verbs): TemplateResult => {
   `;
 };
 
-function preview(state: State, verbs: Verbs): TemplateResult {
+function preview(state: State, verbs: PreviewVerbs): TemplateResult {
   const { preview: shown, table } = state;
   if (shown === null) return html``;
   const parts = shown.result?.parts ?? null;
@@ -280,7 +265,7 @@ function preview(state: State, verbs: Verbs): TemplateResult {
   `;
 }
 
-export function bar(state: State, verbs: Verbs): TemplateResult {
+export function bar(state: State, verbs: WritingVerbs & NoticeVerbs): TemplateResult {
   const { work, notice } = state;
   const take = activeTake(state);
   const ready = state.server === "ready";
@@ -355,7 +340,7 @@ function progress(state: State): TemplateResult | string {
 }
 
 /** All about the passage at the cursor. It has its own place under the paper, so that no word moves when it changes. */
-export function passage(state: State, verbs: Verbs): TemplateResult {
+export function passage(state: State, verbs: PassageVerbs & TakeVerbs & Pick<WhyVerbs, "why">): TemplateResult {
   const { active } = state;
   const take = current(state, active);
   if (active === null || take === undefined)
@@ -436,7 +421,7 @@ function handLine(state: State, take: Take): string {
   return of === undefined ? "your own version" : `the beginning of take ${of.number}; the rest is your own text now`;
 }
 
-const pill = (state: State, take: Take, number: number, isCurrent: boolean, verbs: Verbs): TemplateResult =>
+const pill = (state: State, take: Take, number: number, isCurrent: boolean, verbs: PassageVerbs): TemplateResult =>
   html`<button
     class="pill"
     data-take=${number}
@@ -450,7 +435,7 @@ const pill = (state: State, take: Take, number: number, isCurrent: boolean, verb
     ${number}
   </button>`;
 
-function runLine(state: State, take: RunTake, writing: boolean, beside: Beside, verbs: Verbs): TemplateResult {
+function runLine(state: State, take: RunTake, writing: boolean, beside: Beside, verbs: TakeVerbs): TemplateResult {
   const said = sayVerdict(take, state.table, beside);
   const again = sayAgain(take, beside);
   return html`
@@ -490,7 +475,7 @@ const verdict = (said: Said): TemplateResult =>
     </details></span
   >`;
 
-function more(state: State, take: RunTake, verbs: Verbs): TemplateResult {
+function more(state: State, take: RunTake, verbs: TakeVerbs): TemplateResult {
   return html`<details class="more" @focusout=${leaveMenu} @keydown=${escapeMenu}>
     <summary title="Replay, record, test vector">More</summary>
     <div class="menu" @click=${closeMenu}>
@@ -527,7 +512,7 @@ const PARTED = {
   logits: "the server's logits were not the same",
 };
 
-function below(state: State, take: RunTake, beside: Beside, verbs: Verbs): TemplateResult {
+function below(state: State, take: RunTake, beside: Beside, verbs: TakeVerbs): TemplateResult {
   const cut = isCut(state, take) ? take : cutRepeat(state, take);
   const said = sayVerdict(take, state.table, beside);
   const replay = sayReplay(take, state.table, beside);
@@ -576,13 +561,3 @@ const explained = (said: Said, mark: "data-differs" | "data-replay"): TemplateRe
   mark === "data-differs"
     ? html`<p class="below bad" data-differs>${said.long}</p>`
     : html`<p class="below bad" data-replay>${said.long}</p>`;
-
-/** Passages whose place in the text was deleted: the newest take of each. */
-export function lostPassages(state: State): Take[] {
-  const there = new Set(state.ranges.map(({ id }) => id));
-  const gone = new Map<string, Take>();
-  for (const take of state.takes)
-    if (!there.has(take.passage) && take.text.trim() !== "" && (take.kind === "hand" || take.repeats === null))
-      gone.set(take.passage, take);
-  return [...gone.values()];
-}

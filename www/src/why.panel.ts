@@ -3,10 +3,11 @@ import { html, nothing, svg, type TemplateResult } from "lit-html";
 import { type Candidate, sayReason } from "./reasons";
 import type { State } from "./state";
 import { tokensOf } from "./takes";
-import { keys, stay, type Verbs } from "./view";
+import type { WhyVerbs } from "./verbs";
+import { keys, stay } from "./view";
 import { placeOf } from "./why";
 
-export function whyPanel({ why, table, model, server, work }: State, verbs: Verbs): TemplateResult {
+export function whyPanel({ why, table, model, server, work }: State, verbs: WhyVerbs): TemplateResult {
   if (why === null) return html``;
   const { take, at, answer } = why;
   const all = tokensOf(take, take.tokens);
