@@ -126,7 +126,7 @@ export type Model = (tokens: Uint32Array) => Logits | SparseRow;
  * What every refusal throws, with a stable `code`. Codes are part of the contract, messages are not. Where two copies of this
  * package are loaded, each has a class of its own; `name` and `code` are the same in both.
  *
- * Beside the codes of CONTRACT.md: `not_initialized` (before `init()`), `freed` (after `free()`), `generator_busy` (a model
+ * CONTRACT.md, section "Error codes", lists all of them. Those of JavaScript alone: `not_initialized` (before `init()`), `freed` (after `free()`), `generator_busy` (a model
  * that steps or frees its own generator), `not_cloneable`, `array_detached` and `logits_buffer_detached` (memory that is
  * gone), `receiver_type` (a method called on something else), `frame_type`, `frame_constructor`, and for arguments of the
  * wrong kind `settings_type`, `logits_type`, `tokens_type` and others that end the same.
