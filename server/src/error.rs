@@ -108,7 +108,6 @@ impl From<Unusable> for ApiError {
     fn from(error: Unusable) -> Self {
         match error {
             Unusable::Constraint(error) => error.into(),
-            Unusable::Unavailable => Self::new(StatusCode::NOT_IMPLEMENTED, error.code(), error.to_string()),
             Unusable::Mismatch { .. } => Self::new(StatusCode::CONFLICT, error.code(), error.to_string()),
             Unusable::Invalid(_) => Self::bad_request(error.code(), error.to_string()),
         }

@@ -36,7 +36,7 @@ pub struct Identity {
 pub struct Environment {
     /// What the crate that chose the tokens was built with, as [`BUILD_FEATURES`].
     pub build_features: Option<String>,
-    /// The server that ran it: its version, and the cargo features it was built with, as `0.1.0 grammar`.
+    /// The server that ran it: its version, and what it was built with, as `0.1.0 grammar`.
     pub server: Option<String>,
     /// What the processor that computed the logits offers, as far as kernels could use it, as `avx2 f16c`.
     pub cpu_features: Option<String>,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-#[cfg(feature = "grammar")]
 use super::grammar;
 use super::reader::{Compiled, ENGINE, Unusable};
 use super::source::{Source, TakeError};
@@ -62,18 +61,10 @@ impl Kept {
     /// Compiles the constraint for a model's tokens. It takes time and stack ([`STACK`](super::STACK));
     /// [`Constraints`](super::Constraints) does it once.
     pub fn compile(&self, model: &dyn LanguageModel) -> Result<Arc<dyn Compiled>, Unusable> {
-        #[cfg(feature = "grammar")]
-        {
-            if self.engine != ENGINE {
-                return Err(Unusable::Mismatch { kept: self.engine.clone() });
-            }
-            grammar::compile(&self.source, model)
+        if self.engine != ENGINE {
+            return Err(Unusable::Mismatch { kept: self.engine.clone() });
         }
-        #[cfg(not(feature = "grammar"))]
-        {
-            let _ = model;
-            Err(Unusable::Unavailable)
-        }
+        grammar::compile(&self.source, model)
     }
 }
 

@@ -4,12 +4,8 @@
 //! What is allowed at a step is a function of the constraint and the tokens emitted before it, so a run stores no more
 //! than which constraint it is under: its source, and by which release of what it is read ([`ENGINE`]). The frames hold
 //! the rows with the bans in them; whoever replays or verifies needs neither.
-//!
-//! Without the feature `grammar` a constraint is refused by name (`constraint_unavailable`).
 
-#[cfg(feature = "grammar")]
 mod grammar;
-#[cfg(feature = "grammar")]
 mod guidance;
 mod kept;
 mod prepare;

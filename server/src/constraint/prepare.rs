@@ -76,7 +76,7 @@ pub fn prepare(
     std::thread::Builder::new().name("constraint".into()).stack_size(STACK).spawn(work).map(drop)
 }
 
-#[cfg(all(test, feature = "grammar"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::tiny::Tiny;

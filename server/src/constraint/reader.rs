@@ -22,9 +22,6 @@ pub trait Compiled: Send + Sync {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {
-    /// This server was built without the feature.
-    #[error("this server was built without constraints (cargo feature `grammar`)")]
-    Unavailable,
     /// The run was begun under another release.
     #[error("the run is under a constraint of {kept}, this server has {ENGINE}")]
     Mismatch {
@@ -44,7 +41,6 @@ impl Unusable {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Unavailable => "constraint_unavailable",
             Self::Mismatch { .. } => "constraint_mismatch",
             Self::Invalid(_) => "constraint_invalid",
             Self::Constraint(error) => error.code(),

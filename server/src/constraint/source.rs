@@ -4,7 +4,6 @@ use quillmate_sampler::json::{Field, FieldError, Fields, Scalar};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-#[cfg(feature = "grammar")]
 use super::guidance;
 use super::reader::Unusable;
 
@@ -52,9 +51,7 @@ impl Source {
                 Self::Regex(it.string("regex"))
             } else {
                 let schema = it.object("json_schema");
-                #[cfg_attr(not(feature = "grammar"), expect(unused_mut, reason = "nothing is completed without it"))]
                 let mut schema = value(Field::Object(schema), "constraint.json_schema")?;
-                #[cfg(feature = "grammar")]
                 guidance::complete(&mut schema).map_err(Unusable::Invalid)?;
                 Self::JsonSchema(schema)
             })

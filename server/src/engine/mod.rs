@@ -503,6 +503,7 @@ fn may_go_on(reason: &str) -> bool {
         "store_error",
         "disk_full",
         "constraint_mismatch",
+        // Stored by servers built without constraints, of which there are none any more.
         "constraint_unavailable",
         // Somebody may have brought the store back.
         ALTERED,

@@ -341,7 +341,6 @@ fn long_prompts_are_read_in_pieces_between_the_others() {
     }
 }
 
-#[cfg(feature = "grammar")]
 #[test]
 fn a_constraint_that_takes_long_holds_nobody_else() {
     let data = tempdir().unwrap();
@@ -451,7 +450,6 @@ fn a_run_that_is_stopped_while_it_waits_takes_nobody_with_it() {
     assert_eq!(desk.store.run(&runs[2]).unwrap().unwrap().status, Status::Stopped);
 }
 
-#[cfg(feature = "grammar")]
 #[test]
 fn a_run_that_is_stopped_while_its_constraint_is_read_takes_nobody_with_it() {
     let data = tempdir().unwrap();

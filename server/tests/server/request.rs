@@ -65,7 +65,6 @@ fn the_readme_shows_all_that_a_request_needs() {
     quillmate_sampler::GeneratorState::from_json(&shown["start"].to_string()).expect("a state");
 }
 
-#[cfg(feature = "grammar")]
 #[test]
 fn the_readme_shows_all_that_a_request_under_a_constraint_needs() {
     goes_on_from_what_the_readme_shows("On ", 40, |asked| {
