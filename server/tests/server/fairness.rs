@@ -387,6 +387,20 @@ fn no_more_runs_are_under_way_than_there_are_places_those_whose_constraint_is_re
     }
 }
 
+#[test]
+fn a_run_that_is_over_is_not_taken_up_again_when_it_is_named_again() {
+    let data = tempdir().unwrap();
+    let desk = Desk::new(data.path(), Watched::new("watched for runs that are over"));
+    let over = desk.begin(5, 1, 6, None);
+    let tokens = desk.finished(&over);
+    desk.engine.start(&over);
+    // The engine takes what it is told in order: it has looked at the first when the second is written.
+    let next = desk.begin(5, 2, 6, None);
+    desk.finished(&next);
+    assert_eq!(desk.finished(&over), tokens);
+    assert_eq!(*desk.model.log.sessions.lock().unwrap(), 2, "one context of the model for each run");
+}
+
 /// The delay is for whoever watches a text appear; here only that it is kept, not how exactly.
 #[test]
 fn a_delay_comes_before_every_token() {
