@@ -54,11 +54,11 @@ const environment = {
   CARGO_TERM_COLOR: "never",
 };
 
-/** The test programs, or the compiler's errors. */
-function built(more) {
+/** The test programs, or the compiler's errors. A limit of 0 seconds is none. */
+function built(more, limit = 0) {
   const args = ["test", "--no-run", "--locked", "--release", "--message-format=json", "--package", name, ...more];
   // A constant that no longer ends is computed by the compiler. `timeout` ends the compiler with cargo.
-  const cargo = spawnSync("timeout", ["900", "cargo", ...args], { ...most, cwd: tree, env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  const cargo = spawnSync("timeout", [String(limit), "cargo", ...args], { ...most, cwd: tree, env: environment, stdio: ["ignore", "pipe", "pipe"] });
   if (cargo.status === 124) return { endless: true, ok: false, errors: [], programs: [] };
   const messages = cargo.stdout.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
   const errors = messages.filter(({ reason, message }) => reason === "compiler-message" && message.level === "error");
@@ -226,7 +226,7 @@ for (const id of apart.filter(mine)) {
   const at = ({ line, column }) => lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0) + column - 1;
   const text = lines.join("\n");
   writeFileSync(join(tree, file), text.slice(0, at(span.start)) + replacement + text.slice(at(span.end)));
-  const { ok, endless, programs: own } = built(testArguments);
+  const { ok, endless, programs: own } = built(testArguments, 900);
   if (!ok) {
     say(id, endless ? "timeout" : "unviable");
     continue;

@@ -130,6 +130,11 @@ impl Settings {
         self.top_p.get()
     }
 
+    /// How many of the best logits a token depends on, 1 or more; 0: on all.
+    pub(crate) fn needed(&self) -> u32 {
+        if self.is_greedy() { 1 } else { self.top_k() }
+    }
+
     /// Whether the best token is always taken (temperature 0).
     #[must_use]
     pub fn is_greedy(&self) -> bool {

@@ -120,7 +120,7 @@ impl<L: Logit> SparseRow<L> {
     /// Whether no unknown logit could change the token under these settings.
     #[must_use]
     pub fn suffices_for(&self, settings: &Settings) -> bool {
-        self.whole().is_some() || (1..=self.certain).contains(&needed(settings))
+        self.whole().is_some() || (1..=self.certain).contains(&settings.needed())
     }
 
     /// Refuses settings this row does not suffice for.
@@ -128,7 +128,7 @@ impl<L: Logit> SparseRow<L> {
         if self.suffices_for(settings) {
             return Ok(());
         }
-        Err(SampleError::Insufficient { certain: self.certain, top_k: needed(settings) })
+        Err(SampleError::Insufficient { certain: self.certain, top_k: settings.needed() })
     }
 
     /// The token of the whole row at the uniform number `u`, whatever the unknown logits are.
@@ -166,11 +166,6 @@ impl<L: Logit> SparseRow<L> {
         let ids = places.ids().iter().map(|place| self.id(*place)).collect();
         Ok(Candidates::new(ids, places.logits().to_vec()))
     }
-}
-
-/// How many of the best logits a token under these settings depends on; 0: on all.
-fn needed(settings: &Settings) -> u32 {
-    if settings.is_greedy() { 1 } else { settings.top_k() }
 }
 
 /// How many of the best have their places whatever is unknown. `ids` ascend.

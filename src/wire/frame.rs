@@ -554,13 +554,7 @@ impl Frame {
 
 /// How many of the best logits a token depends on; 0: on all.
 fn needed(settings: &Settings, processors: &Processors) -> u32 {
-    if !processors.is_empty() {
-        0
-    } else if settings.is_greedy() {
-        1
-    } else {
-        settings.top_k()
-    }
+    if processors.is_empty() { settings.needed() } else { 0 }
 }
 
 /// Whether a frame of so many logits, 1 or more, is smaller than one of all: an id takes at least a byte beside its logit, so one

@@ -7,13 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use quillmate_sampler::{Environment, GeneratorState, Run, Settings};
+use quillmate_sampler::{GeneratorState, Run, Settings};
 use quillmate_server::engine::{self, Handle, Options, ROUND_READS, Shared};
 use quillmate_server::model::tiny::Tiny;
 use quillmate_server::model::{Identity, LanguageModel, ModelError, Session, TokenTable};
-use quillmate_server::store::{Admission, Room, Status, Store, Writer};
+use quillmate_server::store::{Admission, Room, Status, Store};
 use tempfile::tempdir;
 use tokio::sync::oneshot;
+
+use crate::support::nobody;
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -512,19 +514,6 @@ fn an_engine_without_runs_does_nothing() {
     let before = ticks();
     std::thread::sleep(Duration::from_millis(600));
     assert!(ticks() - before < 10, "the engine's thread works without work");
-}
-
-/// Who writes what no model wrote.
-fn nobody() -> Writer {
-    let environment = Environment {
-        build_features: None,
-        server: None,
-        cpu_features: None,
-        kernels: None,
-        threads: None,
-        drafts: None,
-    };
-    Writer { end_tokens: Vec::new(), environment }
 }
 
 /// A run of so many frames, each as large as a piece of a deletion or more, and stopped.

@@ -1,12 +1,13 @@
 //! The store by itself: how much it takes, how much it gives at once, and what it leaves on the disk.
 
-use quillmate_sampler::{Environment, GeneratorState, Settings};
+use quillmate_sampler::{GeneratorState, Settings};
 use quillmate_server::model::tiny::Tiny;
 use quillmate_server::model::{LanguageModel as _, TokenTable};
-use quillmate_server::store::{Admission, Most, Room, Status, Store, StoreError, Writer};
+use quillmate_server::store::{Admission, Most, Room, Status, Store, StoreError};
 use tempfile::tempdir;
 
 use crate::disk::Disk;
+use crate::support::nobody;
 
 fn create(store: &Store, needed: u64, room: Room) -> Admission {
     let start = GeneratorState {
@@ -24,17 +25,8 @@ fn written(store: &Store, frames: &[usize]) -> String {
     let Admission::Admitted(id) = create(store, 1000, Room { runs: 9, frame_bytes: 1 << 20 }) else {
         panic!("no room")
     };
-    let environment = Environment {
-        build_features: None,
-        server: None,
-        cpu_features: None,
-        kernels: None,
-        threads: None,
-        drafts: None,
-    };
-    let writer = Writer { end_tokens: Vec::new(), environment };
     for (step, bytes) in (0..).zip(frames) {
-        store.append(&id, step, &[(98, vec![7; *bytes])], None, &writer).unwrap();
+        store.append(&id, step, &[(98, vec![7; *bytes])], None, &nobody()).unwrap();
     }
     store.set_status(&id, Status::Stopped, Some("stopped")).unwrap();
     id

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use quillmate_sampler::{Frame, GeneratorState, Run};
+use quillmate_sampler::{Environment, Frame, GeneratorState, Run};
+use quillmate_server::store::Writer;
 use serde_json::{Value, json};
 
 /// How long anything may take before a test gives up.
@@ -260,4 +261,17 @@ pub fn model_file() -> Option<PathBuf> {
         eprintln!("not tried: QUILLMATE_MODEL is not set");
     }
     file
+}
+
+/// Who writes what no model wrote.
+pub fn nobody() -> Writer {
+    let environment = Environment {
+        build_features: None,
+        server: None,
+        cpu_features: None,
+        kernels: None,
+        threads: None,
+        drafts: None,
+    };
+    Writer { end_tokens: Vec::new(), environment }
 }
