@@ -13,9 +13,9 @@ test:
 pkg:
 	@scripts/build-pkg pkg
 
-# What follows from the processors' description of their parameters: schema, types, and the page's list of names.
+# What follows from the declarations of the forms: JSON Schemas, types, the page's list of processors.
 forms:
-	@cargo run --quiet --example forms
+	@QUILLMATE_WRITE_FORMS=1 cargo test --quiet --release -p quillmate-sampler --features parallel --lib files_are_as_the_forms_are_declared
 
 # The npm package in every tool its users have, into docs/consumers.md; `make test` runs those that cost seconds.
 consumers:

@@ -25,7 +25,7 @@ export const crates = {
   sampler: {
     folder: "src",
     names: { quillmate_kernels: "kernels/lib.rs", quillmate_sampler: "lib.rs" },
-    order: "kernels < core < wire < run, legacy < compare < wasm < lib < bin",
+    order: "kernels < core < wire < run, legacy < compare < forms, wasm < lib < bin",
   },
 };
 

@@ -33,6 +33,8 @@
 
 pub mod compare;
 pub mod core;
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod forms;
 pub mod legacy;
 pub mod run;
 #[cfg(target_arch = "wasm32")]

@@ -1,11 +1,13 @@
 //! What was decided at a step, under either contract.
 
-/// A token, and what it was chosen from.
+/// What was decided at a step, and from what.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Decision {
     /// The token.
     pub token_id: u32,
-    /// How many tokens it was chosen among: after top-k and top-p when sampling; all allowed ones when greedy.
+    /// How many tokens it was chosen among: after processors, top-k and top-p when sampling; all allowed ones when
+    /// greedy.
     pub candidate_count: u32,
     /// The token's probability among these; `None` when greedy.
     pub selected_probability: Option<f64>,

@@ -103,19 +103,214 @@ export interface RunSettings extends Settings {
   processors?: readonly Processor[];
 }
 
-/** The whole state of a run as plain JSON: store it, send it, resume from it. Described by `stateSchema()`. */
+// The forms. Made by `make forms`.
+
+/**
+ * The whole state of a run as plain JSON: store it, send it, resume from it. Its next token depends on this and the
+ * logits alone. A reader also checks that `step` is the number of tokens and that the seed is below 2^64.
+ */
 export interface GeneratorState {
+  /** Which arithmetic the run follows. */
   contract: "quillmate-v1";
+  /** Version of this form. */
   format: 1;
-  /** Decimal: JavaScript numbers lose bits above 2^53. */
+  /** Unsigned 64-bit integer in decimal. Text, because JavaScript numbers lose bits above 2^53. */
   seed: string;
-  /** Tokens emitted so far; always `tokens.length`. */
+  /** Tokens emitted so far, always `tokens.length`; the next token uses `uniform(seed, step, 0)`. */
   step: number;
+  /** Token ids the run started from. */
   prompt: number[];
+  /** Token ids emitted so far, in order. */
   tokens: number[];
-  /** `processors` is absent where there are none. */
-  settings: { temperature: number; top_k: number; top_p: number; processors?: Processor[] };
+  /** What chooses each token. */
+  settings: StoredSettings;
 }
+
+/** The settings of a run as a state has them. */
+export interface StoredSettings {
+  /** 0 is greedy. */
+  temperature: number;
+  /** 0 is off. */
+  top_k: number;
+  /** 1 is off; 0 keeps one token. */
+  top_p: number;
+  /**
+   * What changes the logits before temperature, top-k and top-p, in this order; each name at most once. Absent where
+   * there are none.
+   */
+  processors?: Processor[];
+}
+
+/** How a run of the older contract chooses its tokens. */
+export type StoredStrategy = { kind: "greedy" } | { kind: "sample"; temperature: number; top_k: number; top_p: number };
+
+/**
+ * A stored run as one JSON file, form 3. `null` is what nobody recorded. A reader also checks that `start` is a state,
+ * that frames and decisions have one entry for each token, that frame i is intact and for step `start.step + i`, and
+ * that `draws_used` is the number of tokens, or 0 where temperature is 0. `firstDivergence` reads forms 1 and 2 as
+ * well; form 2 is this one without `environment`.
+ */
+export interface RecordFile {
+  /** Version of this form. */
+  record: 3;
+  /** What a replay depends on besides the start, and the circumstances. */
+  identity: Identity;
+  /** The state before the first token: contract, seed, prompt ids, settings with their processors. */
+  start: GeneratorState;
+  /** Emitted after the start. */
+  tokens: number[];
+  /** Uniform numbers that decided the tokens: one a token, 0 where temperature is 0. */
+  draws_used: number | null;
+  /** Base64, frame i for step `start.step + i`. */
+  frames: (string | null)[] | null;
+  /** What was decided at each step, where it was kept. */
+  decisions: Decision[] | null;
+  /** When the run was to stop, and why it did. */
+  stop: Stop;
+}
+
+/**
+ * What a run's replay depends on besides its start, and what it was made in. `null` is what nobody recorded; it is
+ * never made up.
+ */
+export interface Identity {
+  /** The release of quillmate-sampler that chose the tokens. */
+  crate_version: string | null;
+  /** The target it was built for, such as `wasm32-unknown-unknown`. */
+  target: string | null;
+  /** The model whose logits these are. */
+  model: ModelIdentity;
+  /** The constraint tokens were chosen under, by name and version; `null`: there was none. */
+  constraint: string | null;
+  /** The circumstances, on which no replay depends. */
+  environment: Environment;
+}
+
+/** Which model gave the logits, and what computed them. */
+export interface ModelIdentity {
+  /** A name for people; no comparison looks at it. */
+  name: string | null;
+  /** SHA-256 of the model file, in hex. */
+  sha256: string | null;
+  /** What computed with it, by name and version. */
+  arithmetic: string | null;
+  /** SHA-256 of the tokenizer, in hex. */
+  tokenizer_sha256: string | null;
+  /** How many tokens the vocabulary has. */
+  vocab: number | null;
+}
+
+/**
+ * The circumstances a run was made in. None of it changes a bit, so nothing is refused for it. It is reported beside a
+ * difference, to help explain one. A run that went on in other circumstances names all of them: `4, then 2`.
+ */
+export interface Environment {
+  /**
+   * What the crate that chose the tokens was built with: cargo features, then instruction sets, each with a plus.
+   */
+  build_features: string | null;
+  /** The server that ran it: its version, and the cargo features it was built with. */
+  server: string | null;
+  /** What the processor that computed the logits offers, as far as kernels could use it, such as `avx2 f16c`. */
+  cpu_features: string | null;
+  /** Which kernels computed them, by name: `avx2`, `plain`. */
+  kernels: string | null;
+  /** How many threads did, in decimal. */
+  threads: string | null;
+  /** How many tokens were drafted for a pass at most, in decimal; `0`: speculation was off. */
+  drafts: string | null;
+}
+
+/** What was decided at a step, and from what. */
+export interface Decision {
+  /** The token. */
+  token_id: number;
+  /**
+   * How many tokens it was chosen among: after processors, top-k and top-p when sampling; all allowed ones when greedy.
+   */
+  candidate_count: number;
+  /** The token's probability among these; `null` when greedy. */
+  selected_probability: number | null;
+  /** The uniform number that chose it, in [0, 1); `null` when greedy. */
+  random_draw: number | null;
+  /** The index of that number in its stream, from 0; `null` when greedy. */
+  draw_index: number | null;
+  /** The name of the contract that decided. */
+  algorithm_version: string;
+}
+
+/** When a run stops, and why it did. */
+export interface Stop {
+  /** The most tokens it was to emit after its start. */
+  max_tokens: number | null;
+  /** The tokens after which a text is over. */
+  end_tokens: number[] | null;
+  /** Why it is over: `length`, `end_token`, `stopped`, or a code. */
+  reason: string | null;
+}
+
+/** Why a token was chosen, stage by stage: at most 25 stages of five tokens, whatever the vocabulary. */
+export interface Trace {
+  /** The contract. */
+  contract: "quillmate-v1";
+  /** The step. */
+  step: number;
+  /**
+   * SHA-256 of the whole row as it came from the model, in hex: of its numbers as little-endian binary64. −0 is
+   * written as 0, except for a greedy decision of the older contract, which tells them apart. Left out where redacted,
+   * and in traces made before it was recorded. The stages name the best five logits; the digest shows that all others
+   * are equal.
+   */
+  logits_sha256?: string;
+  /** The stages in their order. */
+  stages: TraceStage[];
+  /** The uniform number the walk was made with; `null` when greedy, and where redacted. */
+  draw: number | null;
+  /** The token that was chosen; `null` where redacted. */
+  token: number | null;
+  /** Its probability among those left; `null` when greedy, and where redacted. */
+  probability: number | null;
+}
+
+/** What one stage left. */
+export interface TraceStage {
+  /**
+   * `logits` (what came from the model), a processor's name, then `greedy`, or `top_k`, `temperature` and `top_p`.
+   * Under the older contract: `logits`, then `greedy`, or `scaled_logits`, `top_k`, `softmax` and `top_p`.
+   */
+  stage: string;
+  /** How many tokens are left. */
+  candidates: number;
+  /** How many this stage removed. */
+  removed: number;
+  /** The best five at most, by logit or probability, equal ones by id; empty where redacted. */
+  top: TopCandidate[];
+  /** The uniform number of the stage itself, where it drew one (XTC); left out where redacted. */
+  draw?: number;
+}
+
+/** One of the best tokens a stage of a trace left. */
+export type TopCandidate = { id: number; logit: number } | { id: number; probability: number };
+
+/** The state of a run of the older contract. A greedy run has no draws, a sampled one has a draw for each token. */
+export interface MosaicState {
+  /** Which arithmetic the run follows. */
+  contract: "mosaic-splitmix64-top-k-top-p-v1";
+  /** Version of this form. */
+  format: 1;
+  /** Unsigned 64-bit integer in decimal. */
+  seed: string;
+  /** Draws consumed so far. */
+  draws: number;
+  /** Token ids the run started from. */
+  prompt: number[];
+  /** Token ids emitted so far, in order. */
+  tokens: number[];
+  /** How each token is chosen. */
+  strategy: StoredStrategy;
+}
+
+// The end of the forms.
 
 /** Gives the next row of logits for a context (prompt, then emitted tokens). Synchronous; for logits that arrive later use `stepWith`. */
 export type Model = (tokens: Uint32Array) => Logits | SparseRow;
@@ -239,56 +434,9 @@ export interface Chain {
   accepted: number;
 }
 
-/** What was decided, and from what. The three in the middle are null when greedy. */
-export interface Decision {
-  token_id: number;
-  /** Tokens it was chosen among: after processors, top-k and top-p; when greedy, all that were allowed. */
-  candidate_count: number;
-  selected_probability: number | null;
-  random_draw: number | null;
-  /** The step whose uniform number was used. */
-  draw_index: number | null;
-  /** The contract. */
-  algorithm_version: string;
-}
-
 /** What the older contract decided; when greedy, the count is the number of logits. */
 export interface MosaicDecision extends Decision {
   algorithm_version: "mosaic-splitmix64-top-k-top-p-v1";
-}
-
-/** What one stage left. */
-export interface TraceStage {
-  /**
-   * "logits", a processor's name, then "greedy", or "top_k", "temperature" and "top_p". Under the older contract "logits",
-   * then "greedy", or "scaled_logits", "top_k", "softmax" and "top_p".
-   */
-  stage: string;
-  candidates: number;
-  removed: number;
-  /** The best five at most; empty where redacted. */
-  top: ({ id: number; logit: number } | { id: number; probability: number })[];
-  /** The uniform number of the stage itself (XTC); left out where redacted. */
-  draw?: number;
-}
-
-/** Why a token is chosen, stage by stage. */
-export interface Trace {
-  contract: "quillmate-v1";
-  step: number;
-  /**
-   * SHA-256 of the whole row as it came from the model: of its numbers as little-endian binary64. -0 is written as 0, except
-   * for a greedy decision of the older contract, which tells them apart. Left out where redacted, and in traces made before
-   * it was recorded.
-   */
-  logits_sha256?: string;
-  stages: TraceStage[];
-  /** null when greedy, and where redacted. */
-  draw: number | null;
-  /** null where redacted. */
-  token: number | null;
-  /** null when greedy, and where redacted. */
-  probability: number | null;
 }
 
 /** The same under the older contract. */
@@ -308,18 +456,6 @@ export function mosaicDecision(
   seed: Seed,
   drawIndex: number | bigint,
 ): MosaicDecision;
-
-/** The state of a run of the older contract; a greedy run has no draws, a sampled one has a draw for each token. */
-export interface MosaicState {
-  contract: "mosaic-splitmix64-top-k-top-p-v1";
-  format: 1;
-  seed: string;
-  /** Draws consumed so far. */
-  draws: number;
-  prompt: number[];
-  tokens: number[];
-  strategy: { kind: "greedy" } | { kind: "sample"; temperature: number; top_k: number; top_p: number };
-}
 
 /**
  * The one door for stored states: checks a state of either contract and gives it back as it is. An unknown contract is
@@ -489,59 +625,6 @@ export type Why =
 
 /** Recomputes a claim from a record: the same function the server calls. */
 export function verify(record: RunRecord, claim: Claim): Verdict;
-
-/** The circumstances a run was made in. No replay depends on them. A run that went on in others names all: "4, then 2". */
-export interface Environment {
-  /** What this package's crate was built with: cargo features, then instruction sets, each with a plus. */
-  build_features: string | null;
-  /** Version and cargo features of the server that ran it. */
-  server: string | null;
-  /** What the processor that computed the logits offers. */
-  cpu_features: string | null;
-  /** Which kernels computed them, by name. */
-  kernels: string | null;
-  /** How many threads did, in decimal. */
-  threads: string | null;
-  /** Tokens drafted for a pass at the most, in decimal; "0": speculation was off. */
-  drafts: string | null;
-}
-
-/**
- * A stored run as one JSON file, form 3. `null` is what nobody recorded. Its JSON Schema is `record.schema.json`, in
- * this package. `firstDivergence` reads forms 1 and 2 as well; form 2 is this one without `environment`.
- */
-export interface RecordFile {
-  record: 3;
-  /** What a replay depends on besides the start, and the circumstances. */
-  identity: {
-    /** The release of this package's crate that chose the tokens, and what it was built for: see `release()`. */
-    crate_version: string | null;
-    target: string | null;
-    environment: Environment;
-    model: {
-      /** For people; no comparison looks at it. */
-      name: string | null;
-      /** SHA-256 of the model file. */
-      sha256: string | null;
-      /** What computed with it, by name and version. */
-      arithmetic: string | null;
-      tokenizer_sha256: string | null;
-      vocab: number | null;
-    };
-    /** The constraint tokens were chosen under; null: there was none. */
-    constraint: string | null;
-  };
-  /** Contract, seed, prompt ids, settings with their processors. */
-  start: GeneratorState;
-  tokens: number[];
-  /** One a token; 0 where temperature is 0. */
-  draws_used: number | null;
-  /** Base64, frame i for step `start.step + i`. */
-  frames: (string | null)[] | null;
-  /** What was decided at each step, as `decision` reports it, where it was kept. */
-  decisions: object[] | null;
-  stop: { max_tokens: number | null; end_tokens: number[] | null; reason: string | null };
-}
 
 /** Where two records, or two lists of traces, first part, and in what. */
 export interface Comparison {

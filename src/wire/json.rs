@@ -302,6 +302,19 @@ impl Fields {
         }
     }
 
+    /// Takes an object and reads it.
+    pub(crate) fn form<T: Default>(&mut self, name: &str, read: impl FnOnce(Object) -> Result<T, FieldError>) -> T {
+        let object = self.object(name);
+        // What is no object has been refused already.
+        if self.refused.is_some() {
+            return T::default();
+        }
+        read(object).unwrap_or_else(|error| {
+            self.refuse(error);
+            T::default()
+        })
+    }
+
     /// Takes a string.
     pub fn string(&mut self, name: &str) -> String {
         match self.any(name) {

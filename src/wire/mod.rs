@@ -3,6 +3,7 @@
 
 pub mod claim;
 mod decision;
+mod form;
 pub mod frame;
 pub mod identity;
 pub mod json;

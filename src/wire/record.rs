@@ -21,9 +21,10 @@ use std::fmt;
 use base64ct::{Base64, Encoding as _};
 
 use super::claim::Record;
+use super::form::form;
 use super::frame::{Frame, FrameError};
 use super::identity::{Identity, ModelIdentity};
-use super::json::{FieldError, Fields, Object};
+use super::json::{FieldError, Object};
 use super::state::{GeneratorState, StateError};
 use super::version::RECORD_FORMAT;
 use super::written::{Entries, Value, serialize_written};
@@ -132,15 +133,16 @@ impl Refusal for RecordError {
     }
 }
 
-/// When a run stops, and why it did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stop {
-    /// The most tokens it was to emit after its start.
-    pub max_tokens: Option<u64>,
-    /// The tokens after which a text is over.
-    pub end_tokens: Option<Vec<u32>>,
-    /// Why it is over, such as `length`, `end_token` or `stopped`.
-    pub reason: Option<String>,
+form! {
+    /// When a run stops, and why it did.
+    pub struct Stop {
+        /// The most tokens it was to emit after its start.
+        pub max_tokens: Option<u64>,
+        /// The tokens after which a text is over.
+        pub end_tokens: Option<Vec<u32>>,
+        /// Why it is over: `length`, `end_token`, `stopped`, or a code.
+        pub reason: Option<String>,
+    }
 }
 
 /// A stored run, whole.
@@ -196,7 +198,7 @@ impl RecordFile {
                         if form == 2 { Identity::from_form_2(identity)? } else { Identity::from_object(identity)? };
                     let draws_used = it.integer_or_null("draws_used");
                     let decisions = if it.null("decisions") { None } else { Some(decisions(it.objects("decisions"))?) };
-                    (identity, draws_used, decisions, it.object("stop").read(take_stop)?)
+                    (identity, draws_used, decisions, it.form("stop", Stop::from_object))
                 }
                 _ => return Err(RecordError::Form(form)),
             };
@@ -259,17 +261,7 @@ impl RecordFile {
     }
 }
 
-impl Stop {
-    pub(crate) fn written(&self) -> Value<'_> {
-        let mut it = Entries::default();
-        it.integer_or_null("max_tokens", self.max_tokens);
-        it.set("end_tokens", self.end_tokens.as_deref().map_or(Value::Null, |ids| Value::Tokens(ids.into())));
-        it.text_or_null("reason", self.reason.as_deref());
-        Value::Object(it)
-    }
-}
-
-serialize_written!(Stop, RecordFile);
+serialize_written!(RecordFile);
 
 fn decisions(list: Vec<Object>) -> Result<Vec<Decision>, StateError> {
     let mut decisions = Vec::with_capacity(list.len());
@@ -277,14 +269,6 @@ fn decisions(list: Vec<Object>) -> Result<Vec<Decision>, StateError> {
         decisions.push(Decision::from_object(object)?);
     }
     Ok(decisions)
-}
-
-fn take_stop(it: &mut Fields) -> Result<Stop, FieldError> {
-    Ok(Stop {
-        max_tokens: it.integer_or_null("max_tokens"),
-        end_tokens: if it.null("end_tokens") { None } else { Some(it.tokens("end_tokens")) },
-        reason: it.string_or_null("reason"),
-    })
 }
 
 fn decode(start: &GeneratorState, texts: Vec<Option<String>>) -> Result<Vec<Option<Frame>>, RecordError> {

@@ -38,31 +38,42 @@ pub struct Candidate {
 
 /// What one stage left.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema), schemars(rename = "TraceStage"))]
 pub struct Stage {
     /// `logits` (what came from the model), a processor's name, then `greedy`, or `top_k`, `temperature` and `top_p`. Under
     /// the older contract: `logits`, then `greedy`, or `scaled_logits`, `top_k`, `softmax` and `top_p`.
     pub stage: Cow<'static, str>,
-    /// Tokens that are left.
+    /// How many tokens are left.
     pub candidates: u64,
-    /// Tokens this stage removed.
+    /// How many this stage removed.
     pub removed: u64,
-    /// The best [`TOP`] at most, by (logit or probability high first, id low first); empty where redacted.
+    /// The best five at most, by logit or probability, equal ones by id; empty where redacted.
+    #[cfg_attr(all(test, not(target_arch = "wasm32")), schemars(with = "Vec<crate::forms::TopCandidate>"))]
     pub top: Vec<Candidate>,
-    /// The uniform number of the stage itself, where it drew one (XTC); `None` where redacted.
+    /// The uniform number of the stage itself, where it drew one (XTC); left out where redacted.
+    #[cfg_attr(
+        all(test, not(target_arch = "wasm32")),
+        schemars(with = "f64", skip_serializing_if = "Option::is_none")
+    )]
     pub draw: Option<f64>,
 }
 
-/// Why a token was chosen, stage by stage. At most 25 stages of [`TOP`] tokens, whatever the vocabulary.
+/// Why a token was chosen, stage by stage: at most 25 stages of five tokens, whatever the vocabulary.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema))]
 pub struct Trace {
     /// The contract.
+    #[cfg_attr(all(test, not(target_arch = "wasm32")), schemars(schema_with = "crate::forms::contract"))]
     pub contract: &'static str,
     /// The step.
     pub step: u64,
     /// SHA-256 of the whole row as it came from the model, in hex: of its numbers as little-endian binary64. −0 is written
-    /// as 0, except for a greedy decision of the older contract, which tells them apart. `None` where redacted, and in
-    /// traces made before it was recorded. The stages name the best [`TOP`] logits, −0 as 0; this is what shows that all
-    /// others are equal.
+    /// as 0, except for a greedy decision of the older contract, which tells them apart. Left out where redacted, and in
+    /// traces made before it was recorded. The stages name the best five logits; the digest shows that all others are equal.
+    #[cfg_attr(
+        all(test, not(target_arch = "wasm32")),
+        schemars(with = "String", skip_serializing_if = "Option::is_none")
+    )]
     pub logits_sha256: Option<String>,
     /// The stages in their order.
     pub stages: Vec<Stage>,

@@ -19,7 +19,6 @@ mod errors;
 mod exp_oracle;
 mod fast;
 mod first_divergence;
-mod forms;
 mod frames;
 mod generator;
 mod ln_oracle;
