@@ -5,6 +5,9 @@
 // 2. wasm-opt.
 // 3. gzip looks back 32 kB and no further, so functions that are alike become neighbours.
 //
+// The bar is 128,000 bytes. With all three steps the wasm has 127,448, without step 1 130,131, without step 3 132,599, and
+// with wasm-opt alone 134,703. When the code has become so much smaller, remove steps 1 and 3.
+//
 // The names serve step 1 and are gone from the result, which does not depend on where the checkout is: they hold no paths.
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
