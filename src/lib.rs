@@ -37,7 +37,7 @@ pub mod core;
 mod forms;
 pub mod legacy;
 pub mod run;
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", feature = "bindings"))]
 pub mod wasm;
 pub mod wire;
 
