@@ -175,3 +175,23 @@ fn others_may(path: &Path, mode: u32) -> io::Result<Option<u32>> {
     let found = std::fs::metadata(path)?.permissions().mode() & 0o777;
     Ok((found & !mode != 0).then_some(found))
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_permissions_of_others_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = |mode| {
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            others_may(folder.path(), 0o700).unwrap()
+        };
+        assert_eq!(found(0o700), None);
+        assert_eq!(found(0o500), None);
+        assert_eq!(found(0o710), Some(0o710));
+        assert_eq!(found(0o704), Some(0o704));
+    }
+}

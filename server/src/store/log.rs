@@ -181,8 +181,66 @@ mod tests {
         let mut damaged = log(5, 0);
         damaged[HEADER + 3 * frame + 30] ^= 4;
         let count = (damaged.len() - HEADER) / frame;
-        let damage = found(&damaged).unwrap();
-        assert_eq!((damage.good, damage.lost), (3, count as u64 - 3));
-        assert!(damage.transactions > 0);
+        let lost = count as u64 - 3;
+        assert!(lost > 0);
+        // Each frame is a transaction of its own.
+        assert_eq!(found(&damaged), Some(Damage { good: 3, lost, transactions: lost }));
+    }
+
+    /// The same log as a big-endian machine writes it: its checksums go over big-endian words.
+    fn big_endian(log: &[u8]) -> Vec<u8> {
+        let mut log = log.to_vec();
+        log[..4].copy_from_slice(&0x377f_0683_u32.to_be_bytes());
+        let written = |bytes: &mut [u8], (s0, s1): (u32, u32)| {
+            bytes[..4].copy_from_slice(&s0.to_be_bytes());
+            bytes[4..].copy_from_slice(&s1.to_be_bytes());
+        };
+        let (header, frames) = log.split_at_mut(HEADER);
+        let mut sum = checksum((0, 0), &header[..24], false);
+        written(&mut header[24..], sum);
+        for frame in frames.chunks_exact_mut(FRAME_HEADER + 4096) {
+            sum = checksum(checksum(sum, &frame[..8], false), &frame[FRAME_HEADER..], false);
+            written(&mut frame[16..24], sum);
+        }
+        log
+    }
+
+    #[test]
+    fn a_log_of_a_big_endian_machine_is_read() {
+        let mut log = big_endian(&log(5, 0));
+        assert_eq!(found(&log), None);
+        log[HEADER + 100] ^= 1;
+        assert_eq!(found(&log).map(|damage| damage.good), Some(0));
+    }
+
+    #[test]
+    fn a_log_whose_header_cannot_be_read_is_lost_whole() {
+        let lost = |lost| Some(Damage { good: 0, lost, transactions: 0 });
+        let mut bytes = vec![0; HEADER + 3 * (FRAME_HEADER + 4096)];
+        assert_eq!(found(&bytes), lost(3));
+        bytes.push(0);
+        assert_eq!(found(&bytes), lost(4));
+        // Sizes of pages that SQLite does not have, under a right checksum.
+        for page in [256_u32, 1000, 1 << 17] {
+            bytes[..4].copy_from_slice(&0x377f_0682_u32.to_be_bytes());
+            bytes[8..12].copy_from_slice(&page.to_be_bytes());
+            let (s0, s1) = checksum((0, 0), &bytes[..24], true);
+            bytes[24..28].copy_from_slice(&s0.to_be_bytes());
+            bytes[28..32].copy_from_slice(&s1.to_be_bytes());
+            assert_eq!(found(&bytes), lost(4), "{page}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_read_is_an_error_and_not_its_end() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
+        assert_eq!(read_whole(&mut Broken, &mut [0]).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(!read_whole(&mut &[1][..], &mut [0; 2]).unwrap());
+        assert!(read_whole(&mut &[1][..], &mut [0]).unwrap());
     }
 }
