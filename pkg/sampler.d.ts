@@ -143,9 +143,6 @@ export interface StoredSettings {
     processors?: Processor[];
 }
 
-/** How a run of the older contract chooses its tokens. */
-export type StoredStrategy = { kind: "greedy" } | { kind: "sample"; temperature: number; top_k: number; top_p: number };
-
 /**
  * A stored run as one JSON file, form 3. `null` is what nobody recorded. A reader also checks that `start` is a state,
  * that frames and decisions have one entry for each token, that frame i is intact and for step `start.step + i`, and
@@ -311,6 +308,59 @@ export interface MosaicState {
     /** How each token is chosen. */
     strategy: StoredStrategy;
 }
+
+/** How a run of the older contract chooses its tokens. */
+export type StoredStrategy =
+| { kind: "greedy" }
+| { kind: "sample"; temperature: number; top_k: number; top_p: number };
+
+/** What a check of a claim found. */
+export type Verdict =
+| {
+    verdict: "match";
+    /** How many were recomputed; at least 1. */
+    steps: number;
+}
+| {
+    verdict: "diverged";
+    /** The first step that differs, counted from the start of the run. */
+    step: number;
+    /** What the record gives at that step; `null` when it has none. */
+    expected_token: number | null;
+    /** What the claim says; `null` when it has none. */
+    claimed_token: number | null;
+    /** For people. */
+    message: string;
+} & (
+| { why: "prompt"; index: number; expected: number | null; claimed: number | null }
+| { why: "settings"; expected: StoredSettings; claimed: StoredSettings }
+| { why: "draw"; expected: ClaimedDraw; claimed: ClaimedDraw }
+| { why: "logits"; expected: string; claimed: string }
+| { why: "token" }
+)
+| {
+    verdict: "refused";
+    /** Stable, for programs. */
+    code: string;
+    /** For people. */
+    message: string;
+};
+
+/** A seed and the uniform number it gives at the step in question. */
+export interface ClaimedDraw {
+    /** Decimal. */
+    seed: string;
+    /** In [0, 1). */
+    uniform: number;
+}
+
+/** What differs: the record's value and the claim's. */
+export type Why =
+| { why: "prompt"; index: number; expected: number | null; claimed: number | null }
+| { why: "settings"; expected: StoredSettings; claimed: StoredSettings }
+| { why: "draw"; expected: ClaimedDraw; claimed: ClaimedDraw }
+| { why: "logits"; expected: string; claimed: string }
+| { why: "token" };
 
 // The end of the forms.
 
@@ -603,27 +653,6 @@ export interface Claim {
     /** Checksum of the frame each token was sampled from (`Frame.checksum`); optional evidence. */
     frame_checksums?: readonly string[];
 }
-
-export type Verdict =
-| { verdict: "match"; steps: number }
-| ({
-    verdict: "diverged";
-    /** The first step that differs. */
-    step: number;
-    /** What the record gives at that step; null when it has none. */
-    expected_token: number | null;
-    /** What the claim says; null when it has none. */
-    claimed_token: number | null;
-    message: string;
-} & Why)
-| { verdict: "refused"; code: string; message: string };
-
-export type Why =
-| { why: "prompt"; index: number; expected: number | null; claimed: number | null }
-| { why: "settings"; expected: GeneratorState["settings"]; claimed: GeneratorState["settings"] }
-| { why: "draw"; expected: { seed: string; uniform: number }; claimed: { seed: string; uniform: number } }
-| { why: "logits"; expected: string; claimed: string }
-| { why: "token" };
 
 /** Recomputes a claim from a record: the same function the server calls. */
 export function verify(record: RunRecord, claim: Claim): Verdict;

@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::compare::traces::traces_of;
+use crate::compare::verify::{self, Divergence, Draw};
 use crate::core::decision::Decision;
 use crate::core::processors::parameters::{List, Range, Visitor};
 use crate::core::processors::{Processor, Processors};
@@ -31,9 +32,11 @@ fn files_are_as_the_forms_are_declared() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     // A file, and its text made from the one it has.
     type Made = (&'static str, fn(&str) -> String);
-    let files: [Made; 4] = [
+    let files: [Made; 6] = [
         ("src/wire/state.schema.json", state_schema),
         ("src/wire/record.schema.json", record_schema),
+        ("src/wire/claim.schema.json", claim_schema),
+        ("src/compare/verdict.schema.json", verdict_schema),
         ("src/wasm/api.d.ts", types),
         ("www/src/newest.ts", |_| newest()),
     ];
@@ -154,6 +157,74 @@ enum StoredStrategy {
     Sample { temperature: f64, top_k: u32, top_p: f64 },
 }
 
+/// What a client says it sampled.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Claim {
+    /// The tokens emitted after the record's start.
+    tokens: Vec<u32>,
+    /// The state after the last of them.
+    state: GeneratorState,
+    /// Checksum of the frame each token was sampled from, 8 hex digits; optional evidence.
+    #[schemars(with = "Vec<String>", skip_serializing_if = "Option::is_none")]
+    frame_checksums: Option<()>,
+}
+
+/// What a check of a claim found.
+#[derive(JsonSchema)]
+#[schemars(tag = "verdict", rename_all = "snake_case")]
+#[allow(dead_code)]
+enum Verdict {
+    /// Every claimed token is the record's.
+    Match {
+        /// How many were recomputed; at least 1.
+        steps: u64,
+    },
+    /// The claim differs from the record.
+    Diverged {
+        /// The first step that differs, counted from the start of the run.
+        step: u64,
+        /// What the record gives at that step; `null` when it has none.
+        expected_token: Option<u32>,
+        /// What the claim says; `null` when it has none.
+        claimed_token: Option<u32>,
+        /// For people.
+        message: String,
+        #[schemars(flatten)]
+        why: Why,
+    },
+    /// The claim could not be judged.
+    Refused {
+        /// Stable, for programs.
+        code: String,
+        /// For people.
+        message: String,
+    },
+}
+
+/// What differs: the record's value and the claim's.
+#[derive(JsonSchema)]
+#[schemars(tag = "why", rename_all = "snake_case")]
+#[allow(dead_code)]
+enum Why {
+    Prompt { index: u64, expected: Option<u32>, claimed: Option<u32> },
+    Settings { expected: StoredSettings, claimed: StoredSettings },
+    Draw { expected: ClaimedDraw, claimed: ClaimedDraw },
+    Logits { expected: String, claimed: String },
+    Token,
+}
+
+/// A seed and the uniform number it gives at the step in question.
+#[derive(JsonSchema)]
+#[allow(dead_code)]
+struct ClaimedDraw {
+    /// Decimal.
+    seed: String,
+    /// In [0, 1).
+    uniform: f64,
+}
+
 /// One of the best tokens a stage of a trace left.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
@@ -269,6 +340,14 @@ fn record_schema(_: &str) -> String {
     // A record holds decisions of this contract only.
     schema["$defs"]["Decision"]["properties"]["algorithm_version"]["const"] = CONTRACT.into();
     file(schema, "urn:quillmate:record:3")
+}
+
+fn claim_schema(_: &str) -> String {
+    file(schema_of::<Claim>(), "urn:quillmate:claim")
+}
+
+fn verdict_schema(_: &str) -> String {
+    file(schema_of::<Verdict>(), "urn:quillmate:verdict")
 }
 
 /// A schema as the text of a file.
@@ -421,9 +500,15 @@ fn replaced(text: &str, before: &str, after: &str, with: &str) -> String {
 /// The types of the forms as TypeScript declares them.
 fn interfaces() -> String {
     let mut all = Map::new();
-    for mut schema in
-        [schema_of::<GeneratorState>(), schema_of::<RecordFile>(), schema_of::<Trace>(), schema_of::<MosaicState>()]
-    {
+    // (A claim is declared by hand: its `tokens` may be of any type that holds ids.)
+    for mut schema in [
+        schema_of::<GeneratorState>(),
+        schema_of::<RecordFile>(),
+        schema_of::<Trace>(),
+        schema_of::<MosaicState>(),
+        schema_of::<Verdict>(),
+        schema_of::<Why>(),
+    ] {
         let defs = schema["$defs"].take();
         all.insert(schema["title"].as_str().unwrap().to_owned(), schema);
         if let Value::Object(defs) = defs {
@@ -431,7 +516,7 @@ fn interfaces() -> String {
         }
     }
     // Declared by hand: a union for each version, which autocompletes better.
-    all.remove("Processor");
+    all.shift_remove("Processor");
     let mut text = String::new();
     for (name, schema) in &all {
         document(schema, "", &mut text);
@@ -439,7 +524,7 @@ fn interfaces() -> String {
         let _ = if one.starts_with("{\n") {
             writeln!(text, "export interface {name} {one}\n")
         } else {
-            writeln!(text, "export type {name} = {one};\n")
+            writeln!(text, "export type {name} ={}{one};\n", if one.starts_with('\n') { "" } else { " " })
         };
     }
     text
@@ -466,7 +551,6 @@ fn document(schema: &Value, indent: &str, text: &mut String) {
 }
 
 fn typescript(schema: &Value, indent: &str) -> String {
-    let union = |list: &[Value]| list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
     if let Some(name) = schema["$ref"].as_str() {
         return name.rsplit('/').next().unwrap().to_owned();
     }
@@ -474,10 +558,19 @@ fn typescript(schema: &Value, indent: &str) -> String {
         return value.to_string();
     }
     if let Value::Array(list) = &schema["anyOf"] {
-        return union(list);
+        return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
     }
     if let Value::Array(list) = &schema["oneOf"] {
-        return union(list);
+        let union = list
+            .iter()
+            .map(|one| format!("\n{indent}  | {}", typescript(one, &format!("{indent}    "))))
+            .collect::<String>();
+        // A choice of some fields, beside others.
+        return if schema["properties"].is_object() {
+            format!("{} & ({union}\n{indent})", object(schema, indent))
+        } else {
+            union
+        };
     }
     let kinds = match &schema["type"] {
         Value::Array(kinds) => kinds.iter().map(|kind| kind.as_str().unwrap()).collect(),
@@ -667,5 +760,42 @@ fn a_trace_is_as_declared() {
     let (.., trace) = example();
     is_as_declared::<Trace>(&serde_json::to_string(&trace).unwrap(), |value| {
         traces_of(vec![object_of(&value)]).err().map(|error| error.code())
+    });
+}
+
+#[test]
+fn a_verdict_is_as_declared() {
+    let schema = schema_of::<Verdict>();
+    let (settings, token) = (example().0.state().run_settings(), Some(7));
+    let draw = || Draw { seed: "42".into(), uniform: 0.5 };
+    let diverged =
+        |why| verify::Verdict::Diverged(Divergence { step: 3, expected_token: token, claimed_token: None, why });
+    let verdicts = [
+        verify::Verdict::Match { steps: 1 },
+        verify::Verdict::Refused { code: "claim_empty", message: "the claim has no tokens".into() },
+        diverged(verify::Why::Prompt { index: 0, expected: token, claimed: None }),
+        diverged(verify::Why::Settings { expected: settings.clone(), claimed: settings }),
+        diverged(verify::Why::Draw { expected: draw(), claimed: draw() }),
+        diverged(verify::Why::Logits { expected: "0123abcd".into(), claimed: "0123abce".into() }),
+        diverged(verify::Why::Token),
+    ];
+    for verdict in verdicts {
+        let mut verdict = serde_json::to_value(verdict).unwrap();
+        jsonschema::validate(&schema, &verdict).unwrap();
+        for field in verdict.as_object().unwrap().keys().cloned().collect::<Vec<_>>() {
+            let value = verdict.as_object_mut().unwrap().shift_remove(&field).unwrap();
+            assert!(!jsonschema::is_valid(&schema, &verdict), "{field} is not declared as required");
+            verdict[field] = value;
+        }
+    }
+}
+
+#[test]
+fn a_claim_is_as_declared() {
+    let (run, ..) = example();
+    let state: Value = serde_json::from_str(&run.state().to_json()).unwrap();
+    let claim = json!({ "tokens": run.tokens(), "state": state, "frame_checksums": ["0123abcd"] });
+    is_as_declared::<Claim>(&claim.to_string(), |value| {
+        wire::claim::Claim::from_object(object_of(&value)).err().map(|error| error.code())
     });
 }

@@ -10,6 +10,9 @@ use crate::wire::frame::Frame;
 use crate::wire::state::RunSettings;
 use crate::wire::written::{Entries, Value, serialize_written};
 
+/// The JSON Schema (draft 2020-12) of a verdict.
+pub const VERDICT_SCHEMA: &str = include_str!("verdict.schema.json");
+
 /// What a check found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {

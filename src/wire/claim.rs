@@ -4,6 +4,9 @@ use super::json::{FieldError, Object};
 use super::state::{GeneratorState, StateError};
 use crate::core::text::{Quoted, beginning};
 
+/// The JSON Schema (draft 2020-12) of a claim.
+pub const CLAIM_SCHEMA: &str = include_str!("claim.schema.json");
+
 /// A stored run: where it started and the frame of each step from there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
