@@ -10,6 +10,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use crate::compare::comparison::Comparison;
 use crate::compare::traces::traces_of;
 use crate::compare::verify::{self, Divergence, Draw};
 use crate::core::decision::Decision;
@@ -508,6 +509,7 @@ fn interfaces() -> String {
         schema_of::<MosaicState>(),
         schema_of::<Verdict>(),
         schema_of::<Why>(),
+        schema_of::<Comparison>(),
     ] {
         let defs = schema["$defs"].take();
         all.insert(schema["title"].as_str().unwrap().to_owned(), schema);
@@ -551,6 +553,9 @@ fn document(schema: &Value, indent: &str, text: &mut String) {
 }
 
 fn typescript(schema: &Value, indent: &str) -> String {
+    if schema == true {
+        return "unknown".to_owned();
+    }
     if let Some(name) = schema["$ref"].as_str() {
         return name.rsplit('/').next().unwrap().to_owned();
     }
@@ -561,10 +566,11 @@ fn typescript(schema: &Value, indent: &str) -> String {
         return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
     }
     if let Value::Array(list) = &schema["oneOf"] {
-        let union = list
-            .iter()
-            .map(|one| format!("\n{indent}  | {}", typescript(one, &format!("{indent}    "))))
-            .collect::<String>();
+        if list.iter().all(|one| one.get("const").is_some()) {
+            return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
+        }
+        let one = |one| format!("\n{indent}  | {}", typescript(one, &format!("{indent}    ")));
+        let union = list.iter().map(one).collect::<String>();
         // A choice of some fields, beside others.
         return if schema["properties"].is_object() {
             format!("{} & ({union}\n{indent})", object(schema, indent))
@@ -580,6 +586,9 @@ fn typescript(schema: &Value, indent: &str) -> String {
         "integer" | "number" => "number".to_owned(),
         "array" => {
             let items = typescript(&schema["items"], indent);
+            if schema["minItems"] == 2 && schema["maxItems"] == 2 {
+                return format!("[{items}, {items}]");
+            }
             if items.contains(" | ") { format!("({items})[]") } else { format!("{items}[]") }
         }
         "object" => object(schema, indent),

@@ -59,7 +59,7 @@ pub use core::refusal::{Refusal, RejectedNumber};
 pub use core::sample::{BatchError, RowError, sample, sample_batch, sample_token};
 pub use core::settings::{Settings, Temperature, TopK, TopP};
 pub use core::sparse::{SparseRow, SparseRowError};
-pub use core::speculative::{Side, Speculation, SpeculativeError, speculative_step};
+pub use core::speculative::{Role, Speculation, SpeculativeError, speculative_step};
 pub use core::splitmix::{draw, streams, uniform};
 pub use legacy::any_state::AnyState;
 pub use legacy::sampler as mosaic;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use quillmate_sampler::StateError;
 use quillmate_server::model::ModelError;
 
-use crate::plan::Side;
+use crate::plan::Arm;
 
 /// Why an evaluation cannot be made. What has been written stays as it is.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ use crate::plan::Side;
 pub enum EvaluateError {
     /// Settings were refused.
     #[error("the settings {0:?}: {1}")]
-    Setting(Side, StateError),
+    Setting(Arm, StateError),
     /// A seed was refused.
     #[error(transparent)]
     Seed(#[from] StateError),

@@ -109,7 +109,7 @@ pub fn failures(pairs: &[Pair], schema: Option<&Schema>) -> Vec<Failures> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Side;
+    use crate::plan::Arm;
     use crate::results::tests::line;
 
     #[test]
@@ -118,10 +118,10 @@ mod tests {
         let text = |side, text: &str, ended: bool| TextLine { text: text.into(), ended, ..line(side, &[1, 2]) };
         let refused = |side| TextLine { refused: Some("processor_all_banned".into()), ..line(side, &[]) };
         let lines = [
-            [text(Side::A, "{}", true), text(Side::B, "{}", true)],
-            [text(Side::A, "{", false), refused(Side::B)],
-            [text(Side::A, "[]", false), text(Side::B, "{}", true)],
-            [refused(Side::A), refused(Side::B)],
+            [text(Arm::A, "{}", true), text(Arm::B, "{}", true)],
+            [text(Arm::A, "{", false), refused(Arm::B)],
+            [text(Arm::A, "[]", false), text(Arm::B, "{}", true)],
+            [refused(Arm::A), refused(Arm::B)],
         ];
         let pairs: Vec<Pair> = lines.iter().map(|[a, b]| Pair { a, b }).collect();
         let counts = |schema| {

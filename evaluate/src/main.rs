@@ -25,7 +25,7 @@ use quillmate_server::model::{self, LanguageModel};
 
 use error::EvaluateError;
 use metrics::Schema;
-use plan::{PROMPTS, Plan, Prompts, Side};
+use plan::{Arm, PROMPTS, Plan, Prompts};
 use results::Results;
 use summary::Summary;
 
@@ -87,8 +87,8 @@ fn main() -> ExitCode {
 }
 
 fn evaluate(flags: &Flags) -> Result<(), EvaluateError> {
-    let a = plan::setting_of(&flags.a, Side::A)?;
-    let b = plan::setting_of(&flags.b, Side::B)?;
+    let a = plan::setting_of(&flags.a, Arm::A)?;
+    let b = plan::setting_of(&flags.b, Arm::B)?;
     let prompts = match &flags.prompts {
         Some(path) => Prompts::read(&plan::read(path)?)?,
         None => Prompts::read(PROMPTS)?,

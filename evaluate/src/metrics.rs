@@ -190,7 +190,7 @@ impl Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Side;
+    use crate::plan::Arm;
 
     fn line(tokens: &[u32], ended: bool, text: &str) -> TextLine {
         TextLine {
@@ -198,7 +198,7 @@ mod tests {
             surprise: Some(6.0),
             text: text.into(),
             seconds: 0.5,
-            ..crate::results::tests::line(Side::A, tokens)
+            ..crate::results::tests::line(Arm::A, tokens)
         }
     }
 

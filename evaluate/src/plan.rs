@@ -24,7 +24,7 @@ pub const PROMPTS: &str = include_str!("../prompts.json");
 
 /// One of the two that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Side {
+pub enum Arm {
     /// The first.
     A,
     /// The second.
@@ -135,7 +135,7 @@ pub fn read_seeds(texts: &[String]) -> Result<Vec<u64>, EvaluateError> {
 ///
 /// # Errors
 /// A file that cannot be read, and what [`Setting::read`] refuses.
-pub fn setting_of(argument: &str, side: Side) -> Result<Setting, EvaluateError> {
+pub fn setting_of(argument: &str, side: Arm) -> Result<Setting, EvaluateError> {
     let text = if argument.trim_start().starts_with('{') { argument.to_owned() } else { read(Path::new(argument))? };
     Setting::read(&text).map_err(|error| EvaluateError::Setting(side, error))
 }
@@ -210,7 +210,7 @@ pub struct Task {
     /// The seed.
     pub seed: u64,
     /// With which settings.
-    pub side: Side,
+    pub side: Arm,
 }
 
 /// An evaluation to be made.
@@ -254,7 +254,7 @@ impl Plan {
             tokens.push(ids);
             for (nth, &seed) in seeds.iter().enumerate() {
                 // Which comes first alternates, so that a machine that slows down slows both.
-                let sides = if (at + nth) % 2 == 0 { [Side::A, Side::B] } else { [Side::B, Side::A] };
+                let sides = if (at + nth) % 2 == 0 { [Arm::A, Arm::B] } else { [Arm::B, Arm::A] };
                 tasks.extend(sides.map(|side| Task { prompt: at, seed, side }));
             }
         }
@@ -262,10 +262,10 @@ impl Plan {
     }
 
     /// The settings of a side.
-    pub fn setting(&self, side: Side) -> &Setting {
+    pub fn setting(&self, side: Arm) -> &Setting {
         match side {
-            Side::A => &self.a,
-            Side::B => &self.b,
+            Arm::A => &self.a,
+            Arm::B => &self.b,
         }
     }
 }
@@ -334,7 +334,7 @@ mod tests {
             let [one, two] = pair;
             assert_eq!((one.prompt, one.seed, one.prompt, one.seed), (two.prompt, two.seed, at / 5, at as u64 % 5 + 1));
             assert_ne!(one.side, two.side);
-            first += usize::from(one.side == Side::A);
+            first += usize::from(one.side == Arm::A);
         }
         assert_eq!(first, 150);
     }

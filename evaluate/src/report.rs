@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
 use crate::error::EvaluateError;
-use crate::plan::{Plan, Side};
+use crate::plan::{Arm, Plan};
 use crate::plot::histogram;
 use crate::summary::{Compared, Pair, Summary};
 
@@ -129,8 +129,8 @@ fn alternative(of: &Compared) -> String {
     )
 }
 
-fn text(name: &str, setting: Side, pair: &Pair) -> Markup {
-    let line = if setting == Side::A { pair.a } else { pair.b };
+fn text(name: &str, setting: Arm, pair: &Pair) -> Markup {
+    let line = if setting == Arm::A { pair.a } else { pair.b };
     html! {
         p { strong { (name) } }
         blockquote { span.quiet { "…" } (line.text)
@@ -204,8 +204,8 @@ pub fn page(summary: &Summary, plan: &Plan, pairs: &[Pair]) -> Result<String, Ev
                         details {
                             summary { (prompt.book) " " small { (prompt.id) } }
                             blockquote.quiet { (prompt.text) }
-                            (text("A", Side::A, pair))
-                            (text("B", Side::B, pair))
+                            (text("A", Arm::A, pair))
+                            (text("B", Arm::B, pair))
                         }
                     }
                     h2 { "How to read this" }

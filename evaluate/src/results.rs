@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EvaluateError;
-use crate::plan::{Header, Plan, Side};
+use crate::plan::{Arm, Header, Plan};
 
 /// A text that was generated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct TextLine {
     /// The seed in decimal.
     pub seed: String,
     /// With which settings.
-    pub side: Side,
+    pub side: Arm,
     /// What was sampled, an end token included.
     pub tokens: Vec<u32>,
     /// Whether it ends with an end token rather than at `max_tokens`.
@@ -144,7 +144,7 @@ pub mod tests {
     use super::*;
 
     /// A text of these tokens that says all there is to say.
-    pub fn line(side: Side, tokens: &[u32]) -> TextLine {
+    pub fn line(side: Arm, tokens: &[u32]) -> TextLine {
         TextLine {
             prompt: "p".into(),
             seed: "1".into(),
@@ -166,11 +166,11 @@ pub mod tests {
         let old =
             r#"{"prompt":"p","seed":"1","side":"A","tokens":[7],"ended":false,"surprise":1.0,"text":"","seconds":1.0}"#;
         let read: TextLine = serde_json::from_str(old).unwrap();
-        let expected = TextLine { first_token_seconds: None, passes: None, cpu_seconds: None, ..line(Side::A, &[7]) };
+        let expected = TextLine { first_token_seconds: None, passes: None, cpu_seconds: None, ..line(Arm::A, &[7]) };
         assert_eq!(read, expected);
         // And written as it was: nothing is made up.
         assert_eq!(serde_json::to_string(&read).unwrap(), old);
-        let new = line(Side::A, &[7]);
+        let new = line(Arm::A, &[7]);
         assert_eq!(serde_json::from_str::<TextLine>(&serde_json::to_string(&new).unwrap()).unwrap(), new);
     }
 }

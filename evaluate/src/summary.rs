@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::failures::{Failures, failures};
 use crate::metrics::{Metric, Schema};
-use crate::plan::{ENOUGH_PROMPTS, FORMAT, Header, Plan, Side};
+use crate::plan::{Arm, ENOUGH_PROMPTS, FORMAT, Header, Plan};
 use crate::results::TextLine;
 use crate::statistics::{self, Interval, RESAMPLES, SEED, mean};
 
@@ -100,7 +100,7 @@ pub fn pairs(lines: &[TextLine]) -> Vec<Pair<'_>> {
     // The results are in the order of the plan, which makes the two one after the other.
     let mut pairs = Vec::new();
     for [one, two] in lines.as_chunks::<2>().0 {
-        let (a, b) = if one.side == Side::A { (one, two) } else { (two, one) };
+        let (a, b) = if one.side == Arm::A { (one, two) } else { (two, one) };
         pairs.push(Pair { a, b });
     }
     pairs
@@ -210,7 +210,7 @@ mod tests {
         // Every other pair has B first, as a plan has it.
         let mut lines = Vec::new();
         for (at, &[a, b]) in lengths.iter().enumerate() {
-            let mut pair = [line(Side::A, a), line(Side::B, b)];
+            let mut pair = [line(Arm::A, a), line(Arm::B, b)];
             if at % 2 == 1 {
                 pair.reverse();
             }
@@ -243,10 +243,10 @@ mod tests {
             ..crate::results::tests::line(side, &[7, 8, 9])
         };
         let lines = [
-            text(Side::A, 0.5, 2.0, 3, 4.0),
-            text(Side::B, 0.75, 1.0, 3, 2.0),
-            text(Side::B, 0.25, 4.0, 5, 6.0),
-            text(Side::A, 0.25, 2.0, 3, 4.0),
+            text(Arm::A, 0.5, 2.0, 3, 4.0),
+            text(Arm::B, 0.75, 1.0, 3, 2.0),
+            text(Arm::B, 0.25, 4.0, 5, 6.0),
+            text(Arm::A, 0.25, 2.0, 3, 4.0),
         ];
         for (metric, a, b, interval) in [
             (Metric::FirstToken, 375.0, 500.0, (0.0, 250.0)),

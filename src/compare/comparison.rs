@@ -16,6 +16,11 @@ use crate::wire::written::{Entries, Value, serialize_written};
 
 /// What came of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    all(test, not(target_arch = "wasm32")),
+    derive(schemars::JsonSchema),
+    schemars(rename = "ComparisonOutcome", rename_all = "snake_case")
+)]
 pub enum Outcome {
     /// The runs are the same, with evidence for every part of every step.
     Same,
@@ -25,9 +30,10 @@ pub enum Outcome {
     Insufficient,
 }
 
-/// One of the two that are compared, or both.
+/// Which of the two that are compared, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema), schemars(rename_all = "snake_case"))]
+pub enum Lacking {
     /// The first.
     First,
     /// The second.
@@ -38,7 +44,8 @@ pub enum Side {
 
 /// What a step is made of, in the order it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema), schemars(rename_all = "snake_case"))]
+pub enum RunPart {
     /// The ids before a step: prompt, and tokens emitted before the evidence begins.
     InputIds,
     /// What the model gave.
@@ -55,7 +62,7 @@ pub enum What {
     Stop,
 }
 
-impl What {
+impl RunPart {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::InputIds => "input ids",
@@ -69,8 +76,9 @@ impl What {
     }
 }
 
-/// Something two records of a run are told apart by, that is not the run.
+/// A difference in what made two records.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema))]
 pub struct ReleaseField {
     /// Which, such as `target` or `threads`; `environment` where one record says nothing of any circumstance.
     pub field: &'static str,
@@ -84,9 +92,10 @@ pub struct ReleaseField {
 
 /// The first difference.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// In what.
-    pub what: What,
+    /// In which part of the run.
+    pub what: RunPart,
     /// At which step, counted in the first record as states count them; for input ids, `None`.
     pub step: Option<u64>,
     /// Where in it, for programs: `index 3`, `emitted`, `rank 2`, `vocabulary`, `top_k`, `processors[0]`, `constraint`,
@@ -96,8 +105,16 @@ pub struct Difference {
     /// The same in words.
     pub detail: String,
     /// Checksums of the frames, or digests of the rows, where the logits differ.
+    #[cfg_attr(
+        all(test, not(target_arch = "wasm32")),
+        schemars(with = "[String; 2]", skip_serializing_if = "Option::is_none")
+    )]
     pub digests: Option<[String; 2]>,
     /// What stands there in the first and in the second record, where values were asked for.
+    #[cfg_attr(
+        all(test, not(target_arch = "wasm32")),
+        schemars(with = "[serde_json::Value; 2]", skip_serializing_if = "Option::is_none")
+    )]
     pub values: Option<[Evidence; 2]>,
 }
 
@@ -173,39 +190,47 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// Something that differs and took no part in the run, such as the seeds of two runs in which no draw was made.
+/// Something that differs and had no effect on the run, such as the seeds of two runs in which no draw was made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Beside {
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema))]
+pub struct WithoutEffect {
     /// Which, such as `seed`, `top_k`, `top_p`, `step`; for traces `xtc`.
     pub field: &'static str,
-    /// Why it took no part, in words.
+    /// Why it had no effect, in words.
     pub detail: &'static str,
     /// What the first and the second say, where values were asked for.
+    #[cfg_attr(
+        all(test, not(target_arch = "wasm32")),
+        schemars(with = "[serde_json::Value; 2]", skip_serializing_if = "Option::is_none")
+    )]
     pub values: Option<[Evidence; 2]>,
 }
 
 /// Evidence that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema), schemars(rename = "MissingEvidence"))]
 pub struct Missing {
-    /// Of what.
-    pub what: What,
+    /// Of which part of the run.
+    pub what: RunPart,
     /// Which record, or list of traces, lacks it.
-    pub record: Side,
+    pub record: Lacking,
     /// The first step that lacks it; `None` where it belongs to no step.
     pub step: Option<u64>,
 }
 
 /// What a comparison found.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(all(test, not(target_arch = "wasm32")), derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// In a word.
+    /// Whether they are the same. `same` needs evidence for every part of every step; without it the outcome is `insufficient`.
+    /// Traces hold neither input ids nor all settings nor the stop, so two lists of them are never `same`.
     pub outcome: Outcome,
-    /// In a paragraph.
+    /// The whole in words. What differs in what made the records comes first.
     pub paragraph: String,
-    /// What differs, or is not said by both, of what made the records. No divergence of the runs by itself.
+    /// What made the records, as far as it differs or one does not say it. It is no difference of the runs by itself.
     pub release: Vec<ReleaseField>,
-    /// What differs and took no part in the runs.
-    pub beside: Vec<Beside>,
+    /// What differs and had no effect on the runs.
+    pub beside: Vec<WithoutEffect>,
     /// The first difference of the runs.
     pub first: Option<Difference>,
     /// The first step whose tokens differ, which may come later.
@@ -229,7 +254,7 @@ impl Outcome {
     }
 }
 
-impl Side {
+impl Lacking {
     fn written(self) -> Value<'static> {
         let name = match self {
             Self::First => "first",
@@ -240,7 +265,7 @@ impl Side {
     }
 }
 
-impl What {
+impl RunPart {
     fn written(self) -> Value<'static> {
         let name = match self {
             Self::InputIds => "input_ids",
@@ -292,7 +317,7 @@ impl Evidence {
     }
 }
 
-impl Beside {
+impl WithoutEffect {
     fn written(&self) -> Value<'_> {
         let mut it = Entries::default();
         it.text("field", self.field);
@@ -320,7 +345,7 @@ impl Comparison {
         it.set("outcome", self.outcome.written());
         it.text("paragraph", &self.paragraph);
         it.set("release", Value::list(&self.release, ReleaseField::written));
-        it.set("beside", Value::list(&self.beside, Beside::written));
+        it.set("beside", Value::list(&self.beside, WithoutEffect::written));
         it.set("first", self.first.as_ref().map_or(Value::Null, Difference::written));
         it.integer_or_null("first_token", self.first_token);
         it.set("missing", Value::list(&self.missing, Missing::written));
@@ -329,26 +354,26 @@ impl Comparison {
     }
 }
 
-serialize_written!(Outcome, Side, What, ReleaseField, Difference, Evidence, Beside, Missing, Comparison);
+serialize_written!(Outcome, Lacking, RunPart, ReleaseField, Difference, Evidence, WithoutEffect, Missing, Comparison);
 
 /// What a search found, before it is said.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Findings {
     pub release: Vec<ReleaseField>,
-    pub beside: Vec<Beside>,
+    pub beside: Vec<WithoutEffect>,
     pub first: Option<Difference>,
     pub first_token: Option<u64>,
     pub missing: Vec<Missing>,
     pub steps: u64,
 }
 
-impl Found {
+impl Findings {
     /// Notes what is missing, once for each part and side. (`false`: what is not there does not differ.)
-    pub fn lacks(&mut self, what: What, lacks: [bool; 2], step: Option<u64>) -> bool {
+    pub fn lacks(&mut self, what: RunPart, lacks: [bool; 2], step: Option<u64>) -> bool {
         let record = match lacks {
-            [true, true] => Side::Both,
-            [true, false] => Side::First,
-            [false, true] => Side::Second,
+            [true, true] => Lacking::Both,
+            [true, false] => Lacking::First,
+            [false, true] => Lacking::Second,
             [false, false] => return false,
         };
         if !self.missing.iter().any(|missing| missing.what == what && missing.record == record) {

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-use super::comparison::{Beside, Comparison, Difference, Evidence, Found, Missing, Outcome, ReleaseField, Side, What};
+use super::comparison::{
+    Comparison, Difference, Evidence, Findings, Lacking, Missing, Outcome, ReleaseField, RunPart, WithoutEffect,
+};
 
 /// How a paragraph speaks of what was compared.
 pub(super) struct Words {
@@ -20,9 +22,9 @@ pub(super) fn index_detail(values: &[Evidence; 2]) -> String {
     format!("number {} of the stream in the first record, number {} in the second", values[0], values[1])
 }
 
-impl Found {
+impl Findings {
     /// The comparison, with its outcome and its paragraph.
-    pub fn said(self, words: &Words) -> Comparison {
+    pub fn into_comparison(self, words: &Words) -> Comparison {
         let Self { release, beside, first, first_token, missing, steps } = self;
         let outcome = match (&first, missing.is_empty()) {
             (Some(_), _) => Outcome::Diverged,
@@ -43,19 +45,19 @@ fn paragraph(comparison: &Comparison, words: &Words) -> String {
     let plural = if *steps == 1 { "step" } else { "steps" };
     match (outcome, first) {
         (Outcome::Diverged, Some(found)) => differs(&mut text, found, *first_token),
-        (Outcome::Insufficient, _) => say(
+        (Outcome::Insufficient, _) => append(
             &mut text,
             format_args!(
                 "No difference was found in {steps} {plural}, but there is not enough to call the runs the same.{}",
                 words.looked_at
             ),
         ),
-        _ => say(&mut text, format_args!("The runs are the same: {steps} {plural} with {}.", words.same)),
+        _ => append(&mut text, format_args!("The runs are the same: {steps} {plural} with {}.", words.same)),
     }
-    for Beside { detail, values, .. } in beside {
-        say(&mut text, format_args!(" Beside that, {detail}"));
+    for WithoutEffect { detail, values, .. } in beside {
+        append(&mut text, format_args!(" Beside that, {detail}"));
         if let Some([first, second]) = values {
-            say(&mut text, format_args!("; first {first}, second {second}"));
+            append(&mut text, format_args!("; first {first}, second {second}"));
         }
         text.push('.');
     }
@@ -65,7 +67,7 @@ fn paragraph(comparison: &Comparison, words: &Words) -> String {
     text
 }
 
-fn say(text: &mut String, words: fmt::Arguments) {
+fn append(text: &mut String, words: fmt::Arguments) {
     // Writing to a string cannot fail.
     let _ = text.write_fmt(words);
 }
@@ -77,7 +79,7 @@ fn releases(text: &mut String, release: &[ReleaseField], words: &Words) {
         let mut opening = opening;
         for one in release.iter().filter(|one| one.circumstance == circumstance) {
             if let (Some(first), Some(second)) = (&one.first, &one.second) {
-                say(text, format_args!("{opening}{} {first} and {second}", one.field));
+                append(text, format_args!("{opening}{} {first} and {second}", one.field));
                 opening = ", ";
             }
         }
@@ -93,7 +95,7 @@ fn releases(text: &mut String, release: &[ReleaseField], words: &Words) {
             (None, _) => "the first",
             _ => "the second",
         };
-        say(text, format_args!("{opening}{field} ({who})"));
+        append(text, format_args!("{opening}{field} ({who})"));
         opening = ", ";
     }
     if opening == ", " {
@@ -103,20 +105,20 @@ fn releases(text: &mut String, release: &[ReleaseField], words: &Words) {
 
 fn differs(text: &mut String, found: &Difference, first_token: Option<u64>) {
     match found.step {
-        Some(step) => say(text, format_args!("The runs part at step {step}")),
+        Some(step) => append(text, format_args!("The runs part at step {step}")),
         None => text.push_str("The runs part before their first step"),
     }
-    say(text, format_args!(", in the {}: {}", found.what.name(), found.detail));
+    append(text, format_args!(", in the {}: {}", found.what.name(), found.detail));
     if let Some([first, second]) = &found.digests {
-        say(text, format_args!(" (frame {first} and frame {second})"));
+        append(text, format_args!(" (frame {first} and frame {second})"));
     }
     if let Some([first, second]) = &found.values {
-        say(text, format_args!("; first {first}, second {second}"));
+        append(text, format_args!("; first {first}, second {second}"));
     }
     text.push('.');
     match first_token {
-        _ if matches!(found.what, What::Token | What::InputIds | What::Stop) => {}
-        Some(token) => say(text, format_args!(" The first token that differs is that of step {token}.")),
+        _ if matches!(found.what, RunPart::Token | RunPart::InputIds | RunPart::Stop) => {}
+        Some(token) => append(text, format_args!(" The first token that differs is that of step {token}.")),
         None => text.push_str(" Their tokens are the same all the same, as far as both have them."),
     }
 }
@@ -125,13 +127,13 @@ fn lacking(text: &mut String, missing: &[Missing], found: bool, words: &Words) {
     let mut opening = if found { " Missing up to there: " } else { " Missing: " };
     for Missing { what, record, step } in missing {
         let (which, of) = match record {
-            Side::First => ("the first", words.one),
-            Side::Second => ("the second", words.one),
-            Side::Both => ("both", words.both),
+            Lacking::First => ("the first", words.one),
+            Lacking::Second => ("the second", words.one),
+            Lacking::Both => ("both", words.both),
         };
-        say(text, format_args!("{opening}{} in {which} {of}", what.name()));
+        append(text, format_args!("{opening}{} in {which} {of}", what.name()));
         if let Some(step) = step {
-            say(text, format_args!(" from step {step}"));
+            append(text, format_args!(" from step {step}"));
         }
         opening = "; ";
     }

@@ -7,9 +7,12 @@
 //! Only what takes part in a run can part two runs. The seeds of runs in which no draw is made, and top-k and top-p of greedy
 //! ones, are said beside where they differ. What is a set (end tokens, the ids a processor names) is compared as a set.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::ops::Range;
 
-use super::comparison::{Beside, Comparison, Difference, Evidence, Found, ReleaseField, What};
+use super::comparison::{Comparison, Difference, Evidence, Findings, ReleaseField, RunPart, WithoutEffect};
+use super::order::{Parts, compare};
 use super::prose::{Words, index_detail};
 use super::sets::{self, same_rule};
 use crate::core::decision::Decision;
@@ -27,10 +30,10 @@ const TOP: usize = 5;
 /// Compares two records and finds where the runs first part. `values` asks for raw values.
 #[must_use]
 pub fn first_divergence(first: &RecordFile, second: &RecordFile, values: bool) -> Comparison {
-    let records = [Story::of(first), Story::of(second)];
+    let records = [Account::of(first), Account::of(second)];
     let release = release(&first.identity, &second.identity);
-    let found = Found { release, first_token: first_token(&records), ..Found::default() };
-    let mut search = Search { records: &records, values, whole: true, found };
+    let found = Findings { release, first_token: first_token(&records), ..Findings::default() };
+    let mut search = Search { records: &records, places: 0..0, values, whole: true, found };
     search.run();
     let logits =
         if search.whole { "" } else { " (as far as their frames hold them, which is as far as these settings look)" };
@@ -43,7 +46,7 @@ pub fn first_divergence(first: &RecordFile, second: &RecordFile, values: bool) -
         same: format!("equal input ids, logits{logits}, settings and processors, candidates{draws}, and the same stop"),
         looked_at: "",
     };
-    search.found.said(&words)
+    search.found.into_comparison(&words)
 }
 
 /// What differs, or is not said by both, of what made two records.
@@ -69,20 +72,20 @@ fn release(first: &Identity, second: &Identity) -> Vec<ReleaseField> {
     release
 }
 
-fn first_token([a, b]: &[Story; 2]) -> Option<u64> {
+fn first_token([a, b]: &[Account; 2]) -> Option<u64> {
     let (begin, end) = (a.begin.max(b.begin), a.ids.len().min(b.ids.len()));
     (begin..end).find(|&place| a.ids[place] != b.ids[place]).map(|place| a.step(place))
 }
 
 /// A record, with all ids its last step has seen.
-struct Story<'a> {
+struct Account<'a> {
     record: &'a RecordFile,
     ids: Vec<u32>,
     /// How many ids its first step sees.
     begin: usize,
 }
 
-impl<'a> Story<'a> {
+impl<'a> Account<'a> {
     fn of(record: &'a RecordFile) -> Self {
         let ids = [&record.start.prompt[..], &record.start.tokens, &record.tokens].concat();
         let begin = ids.len() - record.tokens.len();
@@ -149,110 +152,123 @@ impl<'a> Story<'a> {
 }
 
 /// A part of what stops a run.
-type Part<'a> = fn(&Story<'a>) -> Evidence;
+type Part<'a> = fn(&Account<'a>) -> Evidence;
 
-/// Each part of a step is looked at by a method that says whether the records part there.
+/// Whether the records differ in what was looked at.
+type Looked = Result<bool, Infallible>;
+
 struct Search<'a> {
-    records: &'a [Story<'a>; 2],
+    records: &'a [Account<'a>; 2],
+    /// Places of the steps that both records have.
+    places: Range<usize>,
     values: bool,
     /// Whether every frame that was compared holds all logits.
     whole: bool,
-    found: Found,
+    found: Findings,
 }
 
-impl<'a> Search<'a> {
+impl Search<'_> {
     fn run(&mut self) {
         let [a, b] = self.records;
         // Places count ids from the start of the prompt. What comes before both records' steps is input to one of them.
         let (begin, end) = (a.begin.max(b.begin), a.ids.len().min(b.ids.len()));
-        for at in 0..begin.min(end) {
-            let (one, other) = (a.ids[at], b.ids[at]);
-            if one != other {
-                let (place, detail) = (format_args!("index {at}"), format_args!("from id {at} on"));
-                self.differ(What::InputIds, None, place, detail, [one.into(), other.into()]);
-                return;
-            }
-        }
+        self.places = begin..end.max(begin);
         if end < begin {
-            // One ends before the other begins: nothing of the two can be held against each other.
-            let lacks = a.ids.len() < begin;
-            self.found.lacks(What::Token, [lacks, !lacks], Some(a.step(end)));
+            // One ends before the other begins: but for its ids, nothing of the two can be held against each other.
+            if !self.ids(end) {
+                let lacks = a.ids.len() < begin;
+                self.found.lacks(RunPart::Token, [lacks, !lacks], Some(a.step(end)));
+            }
             return;
         }
-        let mut place = begin;
-        loop {
-            let (starts, there) = (place == begin, place < end);
-            if there && self.logits(place)
-                || starts && self.settings(place)
-                || there && self.candidates(place)
-                || starts && self.draw(place, there)
-                || there && self.token(place)
-            {
-                return;
-            }
-            if !there {
-                self.stop(place);
-                return;
-            }
-            place += 1;
-            self.found.steps += 1;
-        }
+        let Ok(_) = compare(self, begin..end);
     }
 
-    /// Where the records part. (`true`, for the methods that say so.)
+    /// Compares the first ids.
+    fn ids(&mut self, count: usize) -> bool {
+        let [a, b] = self.records;
+        let Some(at) = (0..count).find(|&at| a.ids[at] != b.ids[at]) else { return false };
+        let (place, detail) = (format_args!("index {at}"), format_args!("from id {at} on"));
+        let Ok(differ) = self.differ(RunPart::InputIds, None, place, detail, [a.ids[at].into(), b.ids[at].into()]);
+        differ
+    }
+
+    /// Where the records part.
     fn differ(
         &mut self,
-        what: What,
+        what: RunPart,
         step: Option<u64>,
         at: fmt::Arguments,
         detail: fmt::Arguments,
         values: [Evidence; 2],
-    ) -> bool {
+    ) -> Looked {
         let values = self.values.then_some(values);
         let (at, detail) = (fmt::format(at), fmt::format(detail));
         self.found.first = Some(Difference { what, step, at, detail, digests: None, values });
-        true
+        Ok(true)
     }
 
-    /// What differs and takes no part. (`false`, for the methods that say so.)
-    fn beside(&mut self, field: &'static str, detail: &'static str, values: [Evidence; 2]) -> bool {
-        self.found.beside.push(Beside { field, detail, values: self.values.then_some(values) });
-        false
+    /// What differs and takes no part.
+    fn beside(&mut self, field: &'static str, detail: &'static str, values: [Evidence; 2]) -> Looked {
+        self.found.beside.push(WithoutEffect { field, detail, values: self.values.then_some(values) });
+        Ok(false)
     }
 
-    fn logits(&mut self, place: usize) -> bool {
+    fn setting(&mut self, step: Option<u64>, name: &str, mine: Evidence, theirs: Evidence) -> Looked {
+        if mine == theirs {
+            return Ok(false);
+        }
+        let detail = format!("{name} is {mine} and {theirs}");
+        self.differ(RunPart::Settings, step, format_args!("{name}"), format_args!("{detail}"), [mine, theirs])
+    }
+
+    fn index(&mut self, step: Option<u64>, mine: Evidence, theirs: Evidence) -> Looked {
+        let values = [mine, theirs];
+        let detail = index_detail(&values);
+        self.differ(RunPart::Draw, step, format_args!("index"), format_args!("{detail}"), values)
+    }
+}
+
+impl Parts for Search<'_> {
+    type Refusal = Infallible;
+
+    fn input_ids(&mut self) -> Looked {
+        Ok(self.ids(self.places.start))
+    }
+
+    fn logits(&mut self, place: usize) -> Looked {
         let [a, b] = self.records;
         let step = Some(a.step(place));
         let (one, other) = (a.frame(place), b.frame(place));
         let (Some(one), Some(other)) = (one, other) else {
-            return self.found.lacks(What::Logits, [one.is_none(), other.is_none()], step);
+            return Ok(self.found.lacks(RunPart::Logits, [one.is_none(), other.is_none()], step));
         };
         self.whole &= one.max_top_k().is_none() && other.max_top_k().is_none();
         let values = |values: bool| if values { [top(one), top(other)] } else { [Evidence::None, Evidence::None] };
         if one.vocabulary() != other.vocabulary() {
             let detail = format_args!("over vocabularies of different sizes");
-            self.differ(What::Logits, step, format_args!("vocabulary"), detail, values(self.values));
+            self.differ(RunPart::Logits, step, format_args!("vocabulary"), detail, values(self.values))?;
         } else if let Some(rank) = differing_rank(one, other) {
             let rank = rank + 1;
             let detail = format_args!("from the token at rank {rank} of the likeliest on");
-            self.differ(What::Logits, step, format_args!("rank {rank}"), detail, values(self.values));
+            self.differ(RunPart::Logits, step, format_args!("rank {rank}"), detail, values(self.values))?;
         }
         match &mut self.found.first {
             Some(found) => {
                 found.digests = Some([digest(one), digest(other)]);
-                true
+                Ok(true)
             }
-            None => false,
+            None => Ok(false),
         }
     }
 
-    fn settings(&mut self, place: usize) -> bool {
+    fn settings(&mut self) -> Looked {
         let [a, b] = self.records;
-        let step = Some(a.step(place));
+        let step = Some(a.step(self.places.start));
         let (one, other) = (&a.record.start, &b.record.start);
         let (mine, theirs) = (&one.settings, &other.settings);
-        if self.setting(step, "temperature", mine.temperature().into(), theirs.temperature().into()) {
-            return true;
+        if self.setting(step, "temperature", mine.temperature().into(), theirs.temperature().into())? {
+            return Ok(true);
         }
         let cuts: [(_, _, [Evidence; 2]); 2] = [
             ("top_k", "top-k differs, which greedy runs do not look at", [mine.top_k().into(), theirs.top_k().into()]),
@@ -261,10 +277,10 @@ impl<'a> Search<'a> {
         for (name, unused, [mine, theirs]) in cuts {
             if a.greedy() {
                 if mine != theirs {
-                    self.beside(name, unused, [mine, theirs]);
+                    self.beside(name, unused, [mine, theirs])?;
                 }
-            } else if self.setting(step, name, mine, theirs) {
-                return true;
+            } else if self.setting(step, name, mine, theirs)? {
+                return Ok(true);
             }
         }
         let (mut mine, mut theirs) = (one.processors.iter(), other.processors.iter());
@@ -287,7 +303,7 @@ impl<'a> Search<'a> {
                 let detail = format_args!("processor {at} differs ({} and {})", name(mine), name(theirs));
                 let value = |one: Option<&Processor>| one.cloned().map_or(Evidence::None, Evidence::Processor);
                 let values = [value(mine), value(theirs)];
-                return self.differ(What::Settings, step, format_args!("processors[{at}]"), detail, values);
+                return self.differ(RunPart::Settings, step, format_args!("processors[{at}]"), detail, values);
             }
             if mine.is_none() {
                 break;
@@ -295,33 +311,26 @@ impl<'a> Search<'a> {
             at += 1;
         }
         let (one, other) = (&a.record.identity.constraint, &b.record.identity.constraint);
-        one != other && {
-            let values = [one.clone().into(), other.clone().into()];
-            let (at, detail) = (format_args!("constraint"), format_args!("the constraints differ"));
-            self.differ(What::Settings, step, at, detail, values)
+        if one == other {
+            return Ok(false);
         }
-    }
-
-    fn setting(&mut self, step: Option<u64>, name: &str, mine: Evidence, theirs: Evidence) -> bool {
-        mine != theirs && {
-            let detail = format!("{name} is {mine} and {theirs}");
-            self.differ(What::Settings, step, format_args!("{name}"), format_args!("{detail}"), [mine, theirs])
-        }
+        let values = [one.clone().into(), other.clone().into()];
+        self.differ(RunPart::Settings, step, format_args!("constraint"), format_args!("the constraints differ"), values)
     }
 
     /// As recorded; where no decisions were kept, or they do not tell, equal logits and settings are the evidence, since the
     /// contract makes the candidates from nothing else.
-    fn candidates(&mut self, place: usize) -> bool {
+    fn candidates(&mut self, place: usize) -> Looked {
         let [a, b] = self.records;
         let step = Some(a.step(place));
         let (Some(one), Some(other)) = (a.decided(place), b.decided(place)) else {
-            return self.found.lacks(What::Candidates, [!a.suffices(place), !b.suffices(place)], step);
+            return Ok(self.found.lacks(RunPart::Candidates, [!a.suffices(place), !b.suffices(place)], step));
         };
         let (mine, theirs) = (one.candidate_count, other.candidate_count);
         if mine != theirs {
             let detail = format_args!("chosen among {mine} tokens and among {theirs}");
             let values = [mine.into(), theirs.into()];
-            return self.differ(What::Candidates, step, format_args!("count"), detail, values);
+            return self.differ(RunPart::Candidates, step, format_args!("count"), detail, values);
         }
         // null is what was not recorded, or what a greedy run does not have; neither differs from anything.
         if let (Some(mine), Some(theirs)) = (one.selected_probability, other.selected_probability)
@@ -329,7 +338,7 @@ impl<'a> Search<'a> {
         {
             let detail = format_args!("as many tokens, with other probabilities");
             let values = [mine.into(), theirs.into()];
-            return self.differ(What::Candidates, step, format_args!("probability"), detail, values);
+            return self.differ(RunPart::Candidates, step, format_args!("probability"), detail, values);
         }
         if let (Some(mine), Some(theirs)) = (one.draw_index, other.draw_index)
             && mine != theirs
@@ -340,23 +349,17 @@ impl<'a> Search<'a> {
             && mine.to_bits() != theirs.to_bits()
         {
             let detail = format_args!("the same number of the stream was recorded with another value");
-            return self.differ(What::Draw, step, format_args!("value"), detail, [mine.into(), theirs.into()]);
+            return self.differ(RunPart::Draw, step, format_args!("value"), detail, [mine.into(), theirs.into()]);
         }
-        let untold = |decided: &Decision, story: &Story| {
-            decided.selected_probability.is_none() && !story.greedy() && !story.suffices(place)
+        let unknown = |decided: &Decision, account: &Account| {
+            decided.selected_probability.is_none() && !account.greedy() && !account.suffices(place)
         };
-        self.found.lacks(What::Candidates, [untold(one, a), untold(other, b)], step)
+        Ok(self.found.lacks(RunPart::Candidates, [unknown(one, a), unknown(other, b)], step))
     }
 
-    fn index(&mut self, step: Option<u64>, mine: Evidence, theirs: Evidence) -> bool {
-        let values = [mine, theirs];
-        let detail = index_detail(&values);
-        self.differ(What::Draw, step, format_args!("index"), format_args!("{detail}"), values)
-    }
-
-    /// Seed and place in the stream, of which every step's numbers follow. `there`: whether a token was drawn at all.
-    fn draw(&mut self, place: usize, there: bool) -> bool {
+    fn draw(&mut self) -> Looked {
         let [a, b] = self.records;
+        let (place, there) = (self.places.start, !self.places.is_empty());
         let drawn = there && a.draws();
         let (step, other) = (a.step(place), b.step(place));
         if step != other {
@@ -370,13 +373,13 @@ impl<'a> Search<'a> {
                     "the same ids, of which the first record emitted {step} and the second {other}, and a processor tells \
                      prompt and emitted tokens apart"
                 );
-                return self.differ(What::InputIds, None, format_args!("emitted"), detail, values);
+                return self.differ(RunPart::InputIds, None, format_args!("emitted"), detail, values);
             }
-            self.beside("step", "the steps are counted from other places, which nothing here looks at", values);
+            self.beside("step", "the steps are counted from other places, which nothing here looks at", values)?;
         }
         let (mine, theirs) = (a.record.start.seed, b.record.start.seed);
         if mine == theirs {
-            return false;
+            return Ok(false);
         }
         if !drawn {
             let values = [mine.to_string().into(), theirs.to_string().into()];
@@ -385,26 +388,29 @@ impl<'a> Search<'a> {
         let draw =
             |seed: u64| Evidence::List(vec![seed.to_string().into(), uniform(seed, step, streams::TOKENS).into()]);
         let detail = format_args!("another seed, so another number at index {step}");
-        self.differ(What::Draw, Some(step), format_args!("value"), detail, [draw(mine), draw(theirs)])
+        self.differ(RunPart::Draw, Some(step), format_args!("value"), detail, [draw(mine), draw(theirs)])
     }
 
-    fn token(&mut self, place: usize) -> bool {
+    fn token(&mut self, place: usize) -> Looked {
         let [a, b] = self.records;
         let (one, other) = (a.ids[place], b.ids[place]);
-        one != other && {
-            let detail = match (a.recomputed(place), b.recomputed(place)) {
-                (Some(true), Some(false)) => "recomputed here, the step gives the first record's",
-                (Some(false), Some(true)) => "recomputed here, the step gives the second record's",
-                (Some(false), Some(false)) => "recomputed here, the step gives neither",
-                _ => "whose it should be cannot be recomputed from what there is",
-            };
-            let (step, values) = (Some(a.step(place)), [one.into(), other.into()]);
-            self.differ(What::Token, step, format_args!("id"), format_args!("{detail}"), values)
+        if one == other {
+            self.found.steps += 1;
+            return Ok(false);
         }
+        let detail = match (a.recomputed(place), b.recomputed(place)) {
+            (Some(true), Some(false)) => "recomputed here, the step gives the first record's",
+            (Some(false), Some(true)) => "recomputed here, the step gives the second record's",
+            (Some(false), Some(false)) => "recomputed here, the step gives neither",
+            _ => "whose it should be cannot be recomputed from what there is",
+        };
+        let (step, values) = (Some(a.step(place)), [one.into(), other.into()]);
+        self.differ(RunPart::Token, step, format_args!("id"), format_args!("{detail}"), values)
     }
 
-    fn stop(&mut self, place: usize) -> bool {
+    fn stop(&mut self) -> Looked {
         let [a, b] = self.records;
+        let place = self.places.end;
         let step = Some(a.step(place));
         let (mine, theirs) = (a.reason_in_words(), b.reason_in_words());
         if a.ids.len() != b.ids.len() {
@@ -412,12 +418,12 @@ impl<'a> Search<'a> {
             let detail = format_args!(
                 "the first goes on for {more} tokens from here ({mine}), the second for {other} ({theirs})"
             );
-            return self.differ(What::Stop, step, format_args!("tokens"), detail, [more.into(), other.into()]);
+            return self.differ(RunPart::Stop, step, format_args!("tokens"), detail, [more.into(), other.into()]);
         }
         let parts: [(_, _, Part); 3] = [
-            ("max_tokens", "their lengths were to be different", Story::last),
-            ("end_tokens", "other tokens were to end them", Story::end_tokens),
-            ("reason", &format!("the first is over by {mine}, the second by {theirs}"), Story::reason),
+            ("max_tokens", "their lengths were to be different", Account::last),
+            ("end_tokens", "other tokens were to end them", Account::end_tokens),
+            ("reason", &format!("the first is over by {mine}, the second by {theirs}"), Account::reason),
         ];
         let (mut a_lacks, mut b_lacks) = (false, false);
         for (at, detail, part) in parts {
@@ -425,12 +431,12 @@ impl<'a> Search<'a> {
             let absent = (values[0] == Evidence::None, values[1] == Evidence::None);
             (a_lacks, b_lacks) = (a_lacks || absent.0, b_lacks || absent.1);
             if absent == (false, false) && values[0] != values[1] {
-                return self.differ(What::Stop, step, format_args!("{at}"), format_args!("{detail}"), values);
+                return self.differ(RunPart::Stop, step, format_args!("{at}"), format_args!("{detail}"), values);
             }
         }
-        let unsaid = |story: &Story| story.record.draws_used.is_none();
-        self.found.lacks(What::Draw, [unsaid(a), unsaid(b)], None);
-        self.found.lacks(What::Stop, [a_lacks, b_lacks], None)
+        let unsaid = |account: &Account| account.record.draws_used.is_none();
+        self.found.lacks(RunPart::Draw, [unsaid(a), unsaid(b)], None);
+        Ok(self.found.lacks(RunPart::Stop, [a_lacks, b_lacks], None))
     }
 }
 

@@ -5,7 +5,7 @@
 //! So two lists of traces can show that two runs part and never that they are the same: without a difference the outcome is
 //! [`Outcome::Insufficient`](super::comparison::Outcome::Insufficient), and what is missing is named.
 
-use super::comparison::{Beside, Comparison, Difference, Evidence, Found, What};
+use super::comparison::{Comparison, Difference, Evidence, Findings, RunPart, WithoutEffect};
 use super::prose::Words;
 use crate::core::rank::{Rank, falling, ordered};
 use crate::core::text::{Quoted, beginning};
@@ -106,21 +106,21 @@ fn number_if_given(it: &mut Fields, name: &str) -> Option<f64> {
 #[must_use]
 pub fn first_divergence_of_traces(first: &[Trace], second: &[Trace], values: bool) -> Comparison {
     let at = |list: &[Trace], step: u64| list.binary_search_by_key(&step, |trace| trace.step).ok();
-    let mut search = Search { values, found: Found::default() };
-    search.found.lacks(What::InputIds, [true, true], None);
-    search.found.lacks(What::Settings, [true, true], None);
+    let mut search = Search { values, found: Findings::default() };
+    search.found.lacks(RunPart::InputIds, [true, true], None);
+    search.found.lacks(RunPart::Settings, [true, true], None);
     let mut pairs = Vec::new();
     for one in first {
         match at(second, one.step) {
             Some(place) => pairs.push((one, &second[place])),
-            None => drop(search.found.lacks(What::Token, [false, true], Some(one.step))),
+            None => drop(search.found.lacks(RunPart::Token, [false, true], Some(one.step))),
         }
     }
     if let Some(only) = second.iter().find(|other| at(first, other.step).is_none()) {
-        search.found.lacks(What::Token, [true, false], Some(only.step));
+        search.found.lacks(RunPart::Token, [true, false], Some(only.step));
     }
     if first.is_empty() && second.is_empty() {
-        search.found.lacks(What::Token, [true, true], None);
+        search.found.lacks(RunPart::Token, [true, true], None);
     }
     let differ = |(one, other): &&(&Trace, &Trace)| one.token.zip(other.token).is_some_and(|(one, other)| one != other);
     search.found.first_token = pairs.iter().find(differ).map(|(one, _)| one.step);
@@ -131,8 +131,8 @@ pub fn first_divergence_of_traces(first: &[Trace], second: &[Trace], values: boo
         }
         search.found.steps += 1;
     }
-    search.found.lacks(What::Stop, [true, true], None);
-    search.found.said(&Words {
+    search.found.lacks(RunPart::Stop, [true, true], None);
+    search.found.into_comparison(&Words {
         one: "list of traces",
         both: "lists of traces",
         // Something is always missing.
@@ -145,7 +145,7 @@ pub fn first_divergence_of_traces(first: &[Trace], second: &[Trace], values: boo
 
 struct Search {
     values: bool,
-    found: Found,
+    found: Findings,
 }
 
 impl Search {
@@ -154,7 +154,7 @@ impl Search {
         if one.contract != other.contract {
             let values = [one.contract, other.contract].map(|name| Evidence::from(name.to_owned()));
             let detail = format!("made under {} and {}", one.contract, other.contract);
-            return Some(self.differ(What::Settings, step, "contract", detail, values));
+            return Some(self.differ(RunPart::Settings, step, "contract", detail, values));
         }
         if let Some(found) = self.logits(one, other) {
             return Some(found);
@@ -167,10 +167,10 @@ impl Search {
             let there = names.each_ref().map(|names| names.get(at).copied().unwrap_or("none"));
             let detail = format!("stage {at} is {} and {}", there[0], there[1]);
             let values = there.map(|name| Evidence::from(name.to_owned()));
-            return Some(self.differ(What::Settings, step, &format!("stages[{at}]"), detail, values));
+            return Some(self.differ(RunPart::Settings, step, &format!("stages[{at}]"), detail, values));
         }
         for (mine, theirs) in one.stages.iter().zip(&other.stages).skip(1) {
-            let left = self.left(What::Candidates, step, mine, theirs);
+            let left = self.left(RunPart::Candidates, step, mine, theirs);
             if mine.stage == XTC {
                 let draws = [mine.draw, theirs.draw];
                 // A draw takes part by what it leaves, which a redacted stage does not tell.
@@ -178,7 +178,7 @@ impl Search {
                     self.beside(step, draws);
                 } else {
                     let detail = format!("the draw of {} itself", mine.stage);
-                    if let Some(found) = self.number(What::Draw, step, &mine.stage, detail, draws) {
+                    if let Some(found) = self.number(RunPart::Draw, step, &mine.stage, detail, draws) {
                         return Some(found);
                     }
                 }
@@ -188,28 +188,28 @@ impl Search {
             }
         }
         if names[0] != names[1] {
-            self.found.lacks(What::Candidates, cut, step);
+            self.found.lacks(RunPart::Candidates, cut, step);
         }
         // Only a greedy run has no draw and no probability. (Of what was cut off the last stage is not known.)
         if !names.iter().any(|names| names.last() == Some(&"greedy")) {
             let detail = "another number was drawn".to_owned();
-            if let Some(found) = self.number(What::Draw, step, "value", detail, [one.draw, other.draw]) {
+            if let Some(found) = self.number(RunPart::Draw, step, "value", detail, [one.draw, other.draw]) {
                 return Some(found);
             }
             let detail = "the token has another probability".to_owned();
             let probabilities = [one.probability, other.probability];
             // Another token has another probability: that is said of the token.
             if one.token == other.token
-                && let Some(found) = self.number(What::Candidates, step, "probability", detail, probabilities)
+                && let Some(found) = self.number(RunPart::Candidates, step, "probability", detail, probabilities)
             {
                 return Some(found);
             }
         }
         let tokens = [one.token, other.token];
-        self.found.lacks(What::Token, tokens.map(|token| token.is_none()), step);
+        self.found.lacks(RunPart::Token, tokens.map(|token| token.is_none()), step);
         let [Some(mine), Some(theirs)] = tokens else { return None };
         let detail = "all stages and the draw are the same, as far as the traces tell".to_owned();
-        (mine != theirs).then(|| self.differ(What::Token, step, "id", detail, tokens.map(Evidence::from)))
+        (mine != theirs).then(|| self.differ(RunPart::Token, step, "id", detail, tokens.map(Evidence::from)))
     }
 
     /// The rows as the model gave them: how many tokens, the likeliest, and the digests of all.
@@ -217,10 +217,10 @@ impl Search {
         let step = Some(one.step);
         let stages = [one.stages.first(), other.stages.first()];
         let [Some(mine), Some(theirs)] = stages else {
-            self.found.lacks(What::Logits, stages.map(|stage| stage.is_none()), step);
+            self.found.lacks(RunPart::Logits, stages.map(|stage| stage.is_none()), step);
             return None;
         };
-        if let Some(found) = self.named(What::Logits, step, mine, theirs) {
+        if let Some(found) = self.named(RunPart::Logits, step, mine, theirs) {
             return Some(found);
         }
         let digests = [&one.logits_sha256, &other.logits_sha256];
@@ -230,7 +230,7 @@ impl Search {
                 if one.contract == LEGACY_CONTRACT {
                     detail.push_str("; or, for a greedy run, in the sign of a zero");
                 }
-                let mut found = self.differ(What::Logits, step, "digest", detail, [Evidence::None, Evidence::None]);
+                let mut found = self.differ(RunPart::Logits, step, "digest", detail, [Evidence::None, Evidence::None]);
                 found.values = None;
                 found.digests = Some([mine.clone(), theirs.clone()]);
                 found
@@ -238,12 +238,12 @@ impl Search {
         }
         // Where a stage names all its tokens, it is the row.
         let lacks = [unnamed(mine) && digests[0].is_none(), unnamed(theirs) && digests[1].is_none()];
-        self.found.lacks(What::Logits, lacks, step);
+        self.found.lacks(RunPart::Logits, lacks, step);
         None
     }
 
     /// What a stage left.
-    fn left(&mut self, what: What, step: Option<u64>, mine: &Stage, theirs: &Stage) -> Option<Difference> {
+    fn left(&mut self, what: RunPart, step: Option<u64>, mine: &Stage, theirs: &Stage) -> Option<Difference> {
         let found = self.named(what, step, mine, theirs);
         if found.is_none() {
             self.found.lacks(what, [mine, theirs].map(unnamed), step);
@@ -252,7 +252,7 @@ impl Search {
     }
 
     /// How many tokens a stage left, and those it names. They are a set: each is looked for in its place by rank.
-    fn named(&mut self, what: What, step: Option<u64>, mine: &Stage, theirs: &Stage) -> Option<Difference> {
+    fn named(&mut self, what: RunPart, step: Option<u64>, mine: &Stage, theirs: &Stage) -> Option<Difference> {
         if mine.candidates != theirs.candidates {
             let values = [mine.candidates, theirs.candidates];
             let detail = format!("after {} {} tokens are left and {}", mine.stage, values[0], values[1]);
@@ -296,18 +296,18 @@ impl Search {
 
     /// XTC's draws where what they left is the same: told once, for the first step at which they differ.
     fn beside(&mut self, step: Option<u64>, draws: [Option<f64>; 2]) {
-        self.found.lacks(What::Draw, draws.map(|draw| draw.is_none()), step);
+        self.found.lacks(RunPart::Draw, draws.map(|draw| draw.is_none()), step);
         if !agree(draws[0], draws[1]) && self.found.beside.is_empty() {
             let detail = "XTC drew other numbers, which left the same tokens";
             let values = self.values.then(|| draws.map(Evidence::from));
-            self.found.beside.push(Beside { field: XTC, detail, values });
+            self.found.beside.push(WithoutEffect { field: XTC, detail, values });
         }
     }
 
     /// A number that both must hold to be compared.
     fn number(
         &mut self,
-        what: What,
+        what: RunPart,
         step: Option<u64>,
         at: &str,
         detail: String,
@@ -317,7 +317,7 @@ impl Search {
         (!agree(numbers[0], numbers[1])).then(|| self.differ(what, step, at, detail, numbers.map(Evidence::from)))
     }
 
-    fn differ(&self, what: What, step: Option<u64>, at: &str, detail: String, values: [Evidence; 2]) -> Difference {
+    fn differ(&self, what: RunPart, step: Option<u64>, at: &str, detail: String, values: [Evidence; 2]) -> Difference {
         Difference { what, step, at: at.to_owned(), detail, digests: None, values: self.values.then_some(values) }
     }
 }

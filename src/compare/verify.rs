@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::order::{Parts, compare};
 use crate::core::refusal::Refusal;
 use crate::core::splitmix::{streams, uniform};
 use crate::run::run::Run;
@@ -187,6 +188,9 @@ impl Divergence {
 serialize_written!(Verdict, Divergence, Draw);
 
 /// Recomputes a claim from a record. A claim may cover fewer steps than the record; [`Verdict::Match`] says how many.
+///
+/// Compared in the same order as by [`first_divergence`](super::records::first_divergence): the ids before the first step;
+/// then of each step the logits, of the first also settings and seed, and the token. The first difference is the verdict.
 #[must_use]
 pub fn verify(record: &Record, claim: &Claim) -> Verdict {
     match judge(record, claim) {
@@ -198,85 +202,139 @@ pub fn verify(record: &Record, claim: &Claim) -> Verdict {
 type Judged<T> = Result<T, (&'static str, String)>;
 
 fn judge(record: &Record, claim: &Claim) -> Judged<Verdict> {
-    let start = record.start.step();
-    let mut run = Run::from_state(record.start.clone());
     if claim.tokens.is_empty() {
         return Err(("claim_empty", "the claim has no tokens".to_owned()));
     }
-    let claimed_steps = claim.tokens.len() as u64;
     if claim.frame_checksums.as_ref().is_some_and(|checksums| checksums.len() != claim.tokens.len()) {
         return Err(("claim_malformed", "frame_checksums must have one entry a token".to_owned()));
     }
-    let diverged = |step, expected_token, claimed_token, why| {
-        Ok(Verdict::Diverged(Divergence { step, expected_token, claimed_token, why }))
-    };
-
-    // What the whole run hangs on differs from its first step.
-    let state = &claim.state;
-    let why = if let Some(index) = first_difference(&record.start.prompt, &state.prompt) {
-        let at = |ids: &[u32]| ids.get(index).copied();
-        Some(Why::Prompt { index: index as u64, expected: at(&record.start.prompt), claimed: at(&state.prompt) })
-    } else if record.start.settings != state.settings || record.start.processors != state.processors {
-        Some(Why::Settings { expected: record.start.run_settings(), claimed: state.run_settings() })
-    } else if record.start.seed != state.seed {
-        Some(Why::Draw { expected: Draw::at(record.start.seed, start), claimed: Draw::at(state.seed, start) })
-    } else {
-        None
-    };
-    if let Some(why) = why {
-        let expected = step(&mut run, record, 0)?.0;
-        return diverged(start, Some(expected), claim.tokens.first().copied(), why);
-    }
-    let earlier = &state.tokens[..state.tokens.len().min(start as usize)];
-    if let Some(index) = first_difference(&record.start.tokens, earlier) {
-        let expected = record.start.tokens.get(index).copied();
-        return diverged(index as u64, expected, earlier.get(index).copied(), Why::Token);
-    }
-
-    for (at, &claimed) in claim.tokens.iter().enumerate() {
-        let (expected, checksum) = step(&mut run, record, at)?;
-        let position = start + at as u64;
-        if let Some(&claimed_checksum) = claim.frame_checksums.as_ref().and_then(|checksums| checksums.get(at))
-            && claimed_checksum != checksum
-        {
-            let hex = |checksum| format!("{checksum:08x}");
-            let why = Why::Logits { expected: hex(checksum), claimed: hex(claimed_checksum) };
-            return diverged(position, Some(expected), Some(claimed), why);
-        }
-        if claimed != expected {
-            return diverged(position, Some(expected), Some(claimed), Why::Token);
-        }
-        // The state must tell the same story as the list of tokens.
-        let stated = state.tokens.get(position as usize).copied();
-        if stated != Some(expected) {
-            return diverged(position, Some(expected), stated, Why::Token);
-        }
-    }
-    let end = start + claimed_steps;
-    if let Some(&surplus) = state.tokens.get(end as usize) {
-        // The state goes on after the claimed tokens end.
-        let expected = step(&mut run, record, claim.tokens.len())?.0;
-        if expected != surplus {
-            return diverged(end, Some(expected), Some(surplus), Why::Token);
-        }
-        return Err(("claim_malformed", format!("the state has {} tokens, but the claim ends at {end}", state.step())));
-    }
-    Ok(Verdict::Match { steps: claimed_steps })
+    let mut check =
+        Check { record, claim, run: Run::from_state(record.start.clone()), expected: 0, checksum: 0, found: None };
+    compare(&mut check, 0..claim.tokens.len())?;
+    let steps = claim.tokens.len() as u64;
+    Ok(check.found.map_or(Verdict::Match { steps }, Verdict::Diverged))
 }
 
-/// Takes the record's run one step on: its token, and the checksum of the frame it came from.
-fn step(run: &mut Run, record: &Record, at: usize) -> Judged<(u32, u32)> {
-    let position = run.position();
-    let Some(bytes) = record.frames.get(at) else {
-        return Err(("frames_missing", format!("the record has no frame for step {position}")));
-    };
-    let frame = Frame::decode(bytes)
-        .map_err(|error| (error.code(), format!("the record's frame for step {position}: {error}")))?;
-    run.forget_length();
-    let token = run
-        .step_with_frame(&frame)
-        .map_err(|error| (error.code(), format!("the record's step {position}: {error}")))?;
-    Ok((token, frame.checksum()))
+/// A claim beside the record's run, computed again.
+struct Check<'a> {
+    record: &'a Record,
+    claim: &'a Claim,
+    run: Run,
+    /// The token of the last step computed, and the checksum of its frame.
+    expected: u32,
+    checksum: u32,
+    found: Option<Divergence>,
+}
+
+impl Check<'_> {
+    /// Computes the next step of the record's run.
+    fn step(&mut self) -> Judged<()> {
+        let step = self.run.position();
+        let at = (step - self.record.start.step()) as usize;
+        let Some(bytes) = self.record.frames.get(at) else {
+            return Err(("frames_missing", format!("the record has no frame for step {step}")));
+        };
+        let frame = Frame::decode(bytes)
+            .map_err(|error| (error.code(), format!("the record's frame for step {step}: {error}")))?;
+        self.run.forget_length();
+        self.expected = self
+            .run
+            .step_with_frame(&frame)
+            .map_err(|error| (error.code(), format!("the record's step {step}: {error}")))?;
+        self.checksum = frame.checksum();
+        Ok(())
+    }
+
+    fn differ(&mut self, step: u64, expected: Option<u32>, claimed: Option<u32>, why: Why) -> Judged<bool> {
+        self.found = Some(Divergence { step, expected_token: expected, claimed_token: claimed, why });
+        Ok(true)
+    }
+
+    /// The claim differs in what is the same for all steps.
+    fn differ_throughout(&mut self, why: Why) -> Judged<bool> {
+        let (expected, claimed) = (self.expected, self.claim.tokens.first().copied());
+        self.differ(self.record.start.step(), Some(expected), claimed, why)
+    }
+}
+
+impl Parts for Check<'_> {
+    type Refusal = (&'static str, String);
+
+    fn input_ids(&mut self) -> Judged<bool> {
+        let (start, state) = (&self.record.start, &self.claim.state);
+        if let Some(index) = first_difference(&start.prompt, &state.prompt) {
+            let at = |ids: &[u32]| ids.get(index).copied();
+            let why = Why::Prompt { index: index as u64, expected: at(&start.prompt), claimed: at(&state.prompt) };
+            self.step()?;
+            return self.differ_throughout(why);
+        }
+        let earlier = &state.tokens[..state.tokens.len().min(start.tokens.len())];
+        match first_difference(&start.tokens, earlier) {
+            Some(index) => {
+                let expected = start.tokens.get(index).copied();
+                self.differ(index as u64, expected, earlier.get(index).copied(), Why::Token)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn logits(&mut self, place: usize) -> Judged<bool> {
+        self.step()?;
+        match self.claim.frame_checksums.as_ref().and_then(|checksums| checksums.get(place)) {
+            Some(&claimed) if claimed != self.checksum => {
+                let hex = |checksum| format!("{checksum:08x}");
+                let why = Why::Logits { expected: hex(self.checksum), claimed: hex(claimed) };
+                let step = self.record.start.step() + place as u64;
+                self.differ(step, Some(self.expected), Some(self.claim.tokens[place]), why)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn settings(&mut self) -> Judged<bool> {
+        let (start, state) = (&self.record.start, &self.claim.state);
+        if start.settings == state.settings && start.processors == state.processors {
+            return Ok(false);
+        }
+        self.differ_throughout(Why::Settings { expected: start.run_settings(), claimed: state.run_settings() })
+    }
+
+    /// A claim says nothing of them.
+    fn candidates(&mut self, _: usize) -> Judged<bool> {
+        Ok(false)
+    }
+
+    fn draw(&mut self) -> Judged<bool> {
+        let (expected, claimed, step) = (self.record.start.seed, self.claim.state.seed, self.record.start.step());
+        if expected == claimed {
+            return Ok(false);
+        }
+        self.differ_throughout(Why::Draw { expected: Draw::at(expected, step), claimed: Draw::at(claimed, step) })
+    }
+
+    fn token(&mut self, place: usize) -> Judged<bool> {
+        let step = self.record.start.step() + place as u64;
+        let (expected, claimed) = (Some(self.expected), Some(self.claim.tokens[place]));
+        // The state must have the same tokens as the list.
+        let stated = self.claim.state.tokens.get(step as usize).copied();
+        match (claimed == expected, stated == expected) {
+            (true, true) => Ok(false),
+            (true, false) => self.differ(step, expected, stated, Why::Token),
+            (false, _) => self.differ(step, expected, claimed, Why::Token),
+        }
+    }
+
+    /// The state ends where the claimed tokens do.
+    fn stop(&mut self) -> Judged<bool> {
+        let end = self.run.position();
+        let Some(&surplus) = self.claim.state.tokens.get(end as usize) else { return Ok(false) };
+        self.step()?;
+        if self.expected != surplus {
+            return self.differ(end, Some(self.expected), Some(surplus), Why::Token);
+        }
+        let count = self.claim.state.step();
+        Err(("claim_malformed", format!("the state has {count} tokens, but the claim ends at {end}")))
+    }
 }
 
 fn first_difference(a: &[u32], b: &[u32]) -> Option<usize> {

@@ -13,14 +13,14 @@ use super::refusal::{Refusal, RejectedNumber};
 
 /// Which of the two distributions an error speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum Role {
     /// p, what the target model draws from.
     Target,
     /// q, what the draft was drawn from.
     Draft,
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Target => "the target's distribution",
@@ -36,7 +36,7 @@ pub enum SpeculativeError {
     /// p and q differ in length, or one of them is no distribution.
     Distribution {
         /// Which.
-        side: Side,
+        role: Role,
         /// Why.
         error: DistributionError,
     },
@@ -54,7 +54,7 @@ pub enum SpeculativeError {
 impl fmt::Display for SpeculativeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Distribution { side, error } => write!(f, "{side}: {error}"),
+            Self::Distribution { role, error } => write!(f, "{role}: {error}"),
             Self::DraftToken { token, vocabulary } => {
                 write!(f, "draft token {token} is outside the vocabulary of {vocabulary}")
             }
@@ -130,13 +130,13 @@ pub fn speculative_step(
 ) -> Result<Speculation, SpeculativeError> {
     if p_target.len() != q_draft.len() {
         let error = DistributionError::Lengths { first: p_target.len() as u64, second: q_draft.len() as u64 };
-        return Err(SpeculativeError::Distribution { side: Side::Draft, error });
+        return Err(SpeculativeError::Distribution { role: Role::Draft, error });
     }
-    let check = |side, probabilities| {
-        check_probabilities(probabilities).map_err(|error| SpeculativeError::Distribution { side, error })
+    let check = |role, probabilities| {
+        check_probabilities(probabilities).map_err(|error| SpeculativeError::Distribution { role, error })
     };
-    check(Side::Target, p_target)?;
-    check(Side::Draft, q_draft)?;
+    check(Role::Target, p_target)?;
+    check(Role::Draft, q_draft)?;
     let at = draft_token as usize;
     if at >= p_target.len() {
         return Err(SpeculativeError::DraftToken { token: draft_token, vocabulary: p_target.len() as u64 });

@@ -17,7 +17,7 @@ use crate::core::distribution::{Distribution, distribution};
 use crate::core::error::SampleError;
 use crate::core::logits::Logit;
 use crate::core::refusal::Refusal;
-use crate::core::speculative::{Side, Speculation, SpeculativeError, speculative_step};
+use crate::core::speculative::{Role, Speculation, SpeculativeError, speculative_step};
 use crate::core::splitmix::{streams, uniform};
 
 /// A draft token and what it was drawn from.
@@ -153,10 +153,10 @@ impl Run {
             let target = target.map_err(|error| of_row(error.into()))?;
             run.check_length(logits.len() as u64).map_err(|error| of_row(error.into()))?;
             let of_draft = |error| ChainError::Speculative { draft: at as u64, error };
-            let dense = |side, of: &Distribution| {
-                of.dense(logits.len()).map_err(|error| of_draft(SpeculativeError::Distribution { side, error }))
+            let dense = |role, of: &Distribution| {
+                of.dense(logits.len()).map_err(|error| of_draft(SpeculativeError::Distribution { role, error }))
             };
-            let (p, q) = (dense(Side::Target, &target)?, dense(Side::Draft, &draft.distribution)?);
+            let (p, q) = (dense(Role::Target, &target)?, dense(Role::Draft, &draft.distribution)?);
             let at = |stream| uniform(run.seed(), run.position(), stream);
             let (u_accept, u_resample) = (at(streams::ACCEPTANCE), at(streams::RESAMPLING));
             let speculation = speculative_step(&p, &q, draft.token, u_accept, u_resample).map_err(of_draft)?;

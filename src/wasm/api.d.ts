@@ -360,6 +360,92 @@ export type Why =
   | { why: "logits"; expected: string; claimed: string }
   | { why: "token" };
 
+/** What a comparison found. */
+export interface Comparison {
+  /**
+   * Whether they are the same. `same` needs evidence for every part of every step; without it the outcome is
+   * `insufficient`. Traces hold neither input ids nor all settings nor the stop, so two lists of them are never `same`.
+   */
+  outcome: ComparisonOutcome;
+  /** The whole in words. What differs in what made the records comes first. */
+  paragraph: string;
+  /**
+   * What made the records, as far as it differs or one does not say it. It is no difference of the runs by itself.
+   */
+  release: ReleaseField[];
+  /** What differs and had no effect on the runs. */
+  beside: WithoutEffect[];
+  /** The first difference of the runs. */
+  first: Difference | null;
+  /** The first step whose tokens differ, which may come later. */
+  first_token: number | null;
+  /** What could not be compared up to there. */
+  missing: MissingEvidence[];
+  /** Steps that were compared and found without difference. */
+  steps: number;
+}
+
+/** What came of a comparison. */
+export type ComparisonOutcome = "same" | "diverged" | "insufficient";
+
+/** A difference in what made two records. */
+export interface ReleaseField {
+  /** Which, such as `target` or `threads`; `environment` where one record says nothing of any circumstance. */
+  field: string;
+  /** What the first record says; `null`: nothing. */
+  first: string | null;
+  /** What the second record says; `null`: nothing. */
+  second: string | null;
+  /** Whether it is of the `Environment`, on which no replay depends. */
+  circumstance: boolean;
+}
+
+/** Something that differs and had no effect on the run, such as the seeds of two runs in which no draw was made. */
+export interface WithoutEffect {
+  /** Which, such as `seed`, `top_k`, `top_p`, `step`; for traces `xtc`. */
+  field: string;
+  /** Why it had no effect, in words. */
+  detail: string;
+  /** What the first and the second say, where values were asked for. */
+  values?: [unknown, unknown];
+}
+
+/** The first difference. */
+export interface Difference {
+  /** In which part of the run. */
+  what: RunPart;
+  /** At which step, counted in the first record as states count them; for input ids, `null`. */
+  step: number | null;
+  /**
+   * Where in it, for programs: `index 3`, `emitted`, `rank 2`, `vocabulary`, `top_k`, `processors[0]`, `constraint`,
+   * `count`, `probability`, `index`, `value`, `id`, `tokens`, `max_tokens`, `end_tokens`, `reason`; for traces also
+   * `contract`, `stages[1]`, `digest` or the name of a stage.
+   */
+  at: string;
+  /** The same in words. */
+  detail: string;
+  /** Checksums of the frames, or digests of the rows, where the logits differ. */
+  digests?: [string, string];
+  /** What stands there in the first and in the second record, where values were asked for. */
+  values?: [unknown, unknown];
+}
+
+/** What a step is made of, in the order it is compared. */
+export type RunPart = "input_ids" | "logits" | "settings" | "candidates" | "draw" | "token" | "stop";
+
+/** Evidence that is not there. */
+export interface MissingEvidence {
+  /** Of which part of the run. */
+  what: RunPart;
+  /** Which record, or list of traces, lacks it. */
+  record: Lacking;
+  /** The first step that lacks it; `null` where it belongs to no step. */
+  step: number | null;
+}
+
+/** Which of the two that are compared, or both. */
+export type Lacking = "first" | "second" | "both";
+
 // The end of the forms.
 
 /** Gives the next row of logits for a context (prompt, then emitted tokens). Synchronous; for logits that arrive later use `stepWith`. */
@@ -654,42 +740,6 @@ export interface Claim {
 
 /** Recomputes a claim from a record: the same function the server calls. */
 export function verify(record: RunRecord, claim: Claim): Verdict;
-
-/** Where two records, or two lists of traces, first part, and in what. */
-export interface Comparison {
-  /**
-   * `same` needs evidence for every part of every step; without it `insufficient`, never `same`. Traces hold neither input
-   * ids nor all settings nor the stop: two lists of them are never `same`.
-   */
-  outcome: "same" | "diverged" | "insufficient";
-  /** The whole of it in words: what differs of what made the records comes first. */
-  paragraph: string;
-  /**
-   * What differs, or is not said by both, of what made the records. No divergence of the runs by itself. `circumstance`: it
-   * is of the `environment`.
-   */
-  release: { field: string; first: string | null; second: string | null; circumstance: boolean }[];
-  /** What differs and took no part in the runs, such as the seeds where no draw was made. */
-  beside: { field: string; detail: string; values?: [unknown, unknown] }[];
-  first: {
-    what: "input_ids" | "logits" | "settings" | "candidates" | "draw" | "token" | "stop";
-    /** Counted in the first record; null for input ids. */
-    step: number | null;
-    /** Where in it: `index 3`, `rank 2`, `top_k`, `processors[0]`, … */
-    at: string;
-    detail: string;
-    /** Checksums of the two frames, or digests of the two rows, where logits differ. */
-    digests?: [string, string];
-    /** What stands there in the first and in the second record, where values were asked for. */
-    values?: [unknown, unknown];
-  } | null;
-  /** The first step whose tokens differ, which may come later. */
-  first_token: number | null;
-  /** Evidence that is not there, and so was not compared. */
-  missing: { what: string; record: "first" | "second" | "both"; step: number | null }[];
-  /** Steps compared and found without difference. */
-  steps: number;
-}
 
 /** One trace a step, in the order of the steps: as a list, or as the file that `first-divergence` reads. */
 export type Traces = readonly (Trace | MosaicTrace)[] | { traces: readonly (Trace | MosaicTrace)[] };

@@ -1,7 +1,7 @@
 //! Records, and where two of them first part.
 
 use proptest::prelude::*;
-use quillmate_sampler::comparison::{Missing, Outcome, Side, What};
+use quillmate_sampler::comparison::{Lacking, Missing, Outcome, RunPart};
 use quillmate_sampler::{
     Comparison, Environment, Frame, GeneratorState, Identity, RECORD_SCHEMA, RecordFile, Refusal, Run, Settings,
     TARGET, first_divergence, verify,
@@ -116,7 +116,7 @@ fn nudged(record: &Value, step: usize, ranks: &[usize]) -> Value {
 }
 
 #[track_caller]
-fn parts(comparison: &Comparison, what: What, step: Option<u64>, at: &str) {
+fn parts(comparison: &Comparison, what: RunPart, step: Option<u64>, at: &str) {
     assert_eq!(comparison.outcome, Outcome::Diverged, "{}", comparison.paragraph);
     let first = comparison.first.as_ref().unwrap();
     assert_eq!((first.what, first.step, first.at.as_str()), (what, step, at), "{}", comparison.paragraph);
@@ -202,11 +202,11 @@ fn another_release_is_said_first_and_is_no_divergence() {
 fn other_input_ids() {
     let other = changed(|record| record["start"]["prompt"][1] = 9.into());
     let comparison = compare(&good(), &other);
-    parts(&comparison, What::InputIds, None, "index 1");
+    parts(&comparison, RunPart::InputIds, None, "index 1");
     let paragraph = "The runs part before their first step, in the input ids: from id 1 on.";
     assert_eq!(comparison.paragraph, paragraph);
     let longer = record_of(Run::new(vec![1, 2, 3, 4], 42, Settings::new(0.9, 20, 0.95).unwrap()), STEPS);
-    parts(&compare(&good(), &longer), What::InputIds, None, "index 3");
+    parts(&compare(&good(), &longer), RunPart::InputIds, None, "index 3");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn other_logits_are_told_by_digest_and_rank_and_may_change_no_token() {
         let mut other = good();
         other["frames"][step] = nudged(&good(), step, ranks);
         let comparison = compare(&good(), &other);
-        parts(&comparison, What::Logits, Some(step as u64), at);
+        parts(&comparison, RunPart::Logits, Some(step as u64), at);
         let digests = comparison.first.unwrap().digests.unwrap();
         assert_ne!(digests[0], digests[1]);
         assert!(comparison.paragraph.contains(&digests[1]), "{}", comparison.paragraph);
@@ -248,8 +248,8 @@ fn frames_that_hold_more_or_less_of_the_same_logits_do_not_differ() {
     best[10..].iter().for_each(|id| logits[*id as usize] = f32::NEG_INFINITY);
     banned["frames"][0] = frame_text(&Frame::dense(0, &logits).unwrap());
     for other in [&dense, &good()] {
-        parts(&compare(&banned, other), What::Logits, Some(0), "rank 11");
-        parts(&compare(other, &banned), What::Logits, Some(0), "rank 11");
+        parts(&compare(&banned, other), RunPart::Logits, Some(0), "rank 11");
+        parts(&compare(other, &banned), RunPart::Logits, Some(0), "rank 11");
     }
 }
 
@@ -258,7 +258,7 @@ fn other_settings_and_processors() {
     for (name, value) in [("temperature", json!(0.8)), ("top_k", json!(19)), ("top_p", json!(0.9))] {
         let other = changed(|record| record["start"]["settings"][name] = value.clone());
         let comparison = compare(&good(), &other);
-        parts(&comparison, What::Settings, Some(0), name);
+        parts(&comparison, RunPart::Settings, Some(0), name);
         assert!(comparison.paragraph.contains(name), "{}", comparison.paragraph);
     }
     let with = |list: Value| {
@@ -279,24 +279,24 @@ fn other_settings_and_processors() {
         (&one, &with(json!([min_p(0.06)])), "processors[0]", "processor 0 differs (min_p and min_p)"),
     ] {
         let comparison = compare(first, second);
-        parts(&comparison, What::Settings, Some(0), at);
+        parts(&comparison, RunPart::Settings, Some(0), at);
         assert_eq!(comparison.first.unwrap().detail, detail);
         assert!(!comparison.paragraph.contains("0.06"), "{}", comparison.paragraph);
     }
     let constrained = changed(|record| record["identity"]["constraint"] = "json-ok-1".into());
-    parts(&compare(&good(), &constrained), What::Settings, Some(0), "constraint");
+    parts(&compare(&good(), &constrained), RunPart::Settings, Some(0), "constraint");
 }
 
 #[test]
 fn other_candidates_and_other_recorded_draws() {
     let other = changed(|record| record["decisions"][4]["candidate_count"] = 6.into());
-    parts(&compare(&good(), &other), What::Candidates, Some(4), "count");
+    parts(&compare(&good(), &other), RunPart::Candidates, Some(4), "count");
     let other = changed(|record| record["decisions"][5]["selected_probability"] = 0.250_000_000_000_000_1.into());
-    parts(&compare(&good(), &other), What::Candidates, Some(5), "probability");
+    parts(&compare(&good(), &other), RunPart::Candidates, Some(5), "probability");
     let other = changed(|record| record["decisions"][6]["draw_index"] = 7.into());
-    parts(&compare(&good(), &other), What::Draw, Some(6), "index");
+    parts(&compare(&good(), &other), RunPart::Draw, Some(6), "index");
     let other = changed(|record| record["decisions"][6]["random_draw"] = 0.5.into());
-    parts(&compare(&good(), &other), What::Draw, Some(6), "value");
+    parts(&compare(&good(), &other), RunPart::Draw, Some(6), "value");
 }
 
 #[test]
@@ -306,12 +306,12 @@ fn another_seed_and_another_place_in_the_stream() {
         record["decisions"] = Value::Null;
         record
     };
-    parts(&compare(&bare(good()), &bare(other)), What::Draw, Some(0), "value");
+    parts(&compare(&bare(good()), &bare(other)), RunPart::Draw, Some(0), "value");
     // The same ids before the first step, but of these one was emitted: another place in the stream.
     let later = GeneratorState { prompt: vec![1, 2], tokens: vec![3], ..run(42).state().clone() };
     let other = record_of(Run::from_state(later), STEPS);
     let comparison = compare(&bare(good()), &bare(other));
-    parts(&comparison, What::Draw, Some(0), "index");
+    parts(&comparison, RunPart::Draw, Some(0), "index");
     assert!(
         comparison.paragraph.contains("number 0 of the stream in the first record, number 1"),
         "{}",
@@ -335,7 +335,7 @@ fn another_token_from_equal_evidence() {
             (&forged(step, 1), &forged(step, 2), "neither"),
         ] {
             let comparison = compare(first, second);
-            parts(&comparison, What::Token, Some(step as u64), "id");
+            parts(&comparison, RunPart::Token, Some(step as u64), "id");
             assert_eq!(comparison.first_token, Some(step as u64));
             let paragraph =
                 format!("The runs part at step {step}, in the token: recomputed here, the step gives {whose}.");
@@ -355,7 +355,7 @@ fn another_stop() {
         (&good(), &silent, "3 tokens from here (length)", "0 (no reason recorded)"),
     ] {
         let comparison = compare(first, second);
-        parts(&comparison, What::Stop, Some(9), "tokens");
+        parts(&comparison, RunPart::Stop, Some(9), "tokens");
         let paragraph = format!(
             "The runs part at step 9, in the stop: the first goes on for {first_goes_on}, the second for {second_goes_on}."
         );
@@ -363,14 +363,14 @@ fn another_stop() {
     }
     for (name, value) in [("max_tokens", json!(40)), ("end_tokens", json!([0, 2])), ("reason", json!("stopped"))] {
         let other = changed(|record| record["stop"][name] = value.clone());
-        parts(&compare(&good(), &other), What::Stop, Some(STEPS as u64), name);
+        parts(&compare(&good(), &other), RunPart::Stop, Some(STEPS as u64), name);
         let silent = changed(|record| record["stop"][name] = Value::Null);
         for (first, second, record) in
-            [(&good(), &silent, Side::Second), (&silent, &good(), Side::First), (&silent, &silent, Side::Both)]
+            [(&good(), &silent, Lacking::Second), (&silent, &good(), Lacking::First), (&silent, &silent, Lacking::Both)]
         {
             let comparison = compare(first, second);
             assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
-            assert_eq!(comparison.missing, [Missing { what: What::Stop, record, step: None }]);
+            assert_eq!(comparison.missing, [Missing { what: RunPart::Stop, record, step: None }]);
         }
     }
 }
@@ -387,24 +387,24 @@ fn missing_frames_are_missing_and_never_equal() {
         record
     };
     for (first, second, record, step) in [
-        (&bare, &without(None), Side::Second, 0),
-        (&without(None), &bare, Side::First, 0),
-        (&without(None), &without(None), Side::Both, 0),
-        (&bare, &without(Some(5)), Side::Second, 5),
-        (&without(Some(5)), &without(Some(5)), Side::Both, 5),
+        (&bare, &without(None), Lacking::Second, 0),
+        (&without(None), &bare, Lacking::First, 0),
+        (&without(None), &without(None), Lacking::Both, 0),
+        (&bare, &without(Some(5)), Lacking::Second, 5),
+        (&without(Some(5)), &without(Some(5)), Lacking::Both, 5),
     ] {
         let comparison = compare(first, second);
         assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
         assert_eq!(comparison.first, None);
         let lacks = |what| Missing { what, record, step: Some(step) };
-        assert_eq!(comparison.missing, [lacks(What::Logits), lacks(What::Candidates)]);
+        assert_eq!(comparison.missing, [lacks(RunPart::Logits), lacks(RunPart::Candidates)]);
         assert!(comparison.paragraph.contains("not enough to call the runs the same"), "{}", comparison.paragraph);
     }
     // A difference is one whatever is missing, and what is missing is said beside it.
     let mut other = without(None);
     other["tokens"][3] = ((other["tokens"][3].as_u64().unwrap() + 1) % 60).into();
     let comparison = compare(&bare, &other);
-    parts(&comparison, What::Token, Some(3), "id");
+    parts(&comparison, RunPart::Token, Some(3), "id");
     assert!(
         comparison.paragraph.contains("Missing up to there: logits in the second record from step 0"),
         "{}",
@@ -417,7 +417,7 @@ fn missing_frames_are_missing_and_never_equal() {
         record
     };
     let comparison = compare(&narrow(&bare), &narrow(&bare));
-    assert_eq!(comparison.missing, [Missing { what: What::Candidates, record: Side::Both, step: Some(0) }]);
+    assert_eq!(comparison.missing, [Missing { what: RunPart::Candidates, record: Lacking::Both, step: Some(0) }]);
     // Of records that never meet nothing can be said.
     let far = GeneratorState { prompt: vec![1, 2, 3], ..read(&bare).start };
     let mut tokens = read(&bare).tokens;
@@ -425,10 +425,10 @@ fn missing_frames_are_missing_and_never_equal() {
     let far = Run::from_state(GeneratorState { tokens, ..far });
     for steps in [0, 2] {
         let far = record_of(far.clone(), steps);
-        for (first, second, record) in [(&bare, &far, Side::First), (&far, &bare, Side::Second)] {
+        for (first, second, record) in [(&bare, &far, Lacking::First), (&far, &bare, Lacking::Second)] {
             let comparison = compare(first, second);
             assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
-            let lacks = Missing { what: What::Token, record, step: Some(STEPS as u64) };
+            let lacks = Missing { what: RunPart::Token, record, step: Some(STEPS as u64) };
             assert_eq!(comparison.missing, [lacks], "{steps} steps");
         }
     }
@@ -449,7 +449,7 @@ fn a_record_resumed_in_the_middle_is_the_rest_of_the_whole() {
     // A token the one emitted and the other was given is an input id.
     let mut other = rest.clone();
     other["start"]["tokens"][2] = 59.into();
-    parts(&compare(&whole, &other), What::InputIds, None, "index 5");
+    parts(&compare(&whole, &other), RunPart::InputIds, None, "index 5");
 }
 
 #[test]
@@ -541,7 +541,7 @@ fn greedy_records_of_other_seeds_are_the_same_run() {
     let fields: Vec<_> = comparison.beside.iter().map(|beside| beside.field).collect();
     assert_eq!((comparison.outcome, fields), (Outcome::Same, vec!["top_k", "top_p"]), "{}", comparison.paragraph);
     // Where a draw takes part they are differences as before.
-    parts(&compare(&bare(good()), &bare(record_of(run(43), STEPS))), What::Draw, Some(0), "value");
+    parts(&compare(&bare(good()), &bare(record_of(run(43), STEPS))), RunPart::Draw, Some(0), "value");
     // XTC draws for greedy runs too, unless it acts always or never.
     let with_xtc = |seed, probability: f64| {
         let mut record = bare(greedy(seed, 0, 1.0));
@@ -549,7 +549,7 @@ fn greedy_records_of_other_seeds_are_the_same_run() {
         record["start"]["settings"]["processors"] = xtc;
         record
     };
-    parts(&compare(&with_xtc(42, 0.5), &with_xtc(43, 0.5)), What::Draw, Some(0), "value");
+    parts(&compare(&with_xtc(42, 0.5), &with_xtc(43, 0.5)), RunPart::Draw, Some(0), "value");
     for probability in [0.0, 1.0] {
         let comparison = compare(&with_xtc(42, probability), &with_xtc(43, probability));
         assert_eq!((comparison.first, comparison.beside.len()), (None, 1));
@@ -588,7 +588,7 @@ fn greedy_records_may_count_their_steps_from_other_places() {
         json!({"name": "forced_end", "version": 1, "length": 40, "end_tokens": [0]}),
         json!({"name": "forced_prefix", "version": 1, "tokens": [7]}),
     ] {
-        parts(&pair(json!([always])), What::InputIds, None, "emitted");
+        parts(&pair(json!([always])), RunPart::InputIds, None, "emitted");
     }
     // What looks back does unless it sees prompt and emitted tokens alike.
     for mut looks_back in [
@@ -602,7 +602,7 @@ fn greedy_records_may_count_their_steps_from_other_places() {
         let comparison = pair(json!([looks_back]));
         assert_eq!((&comparison.first, comparison.beside[0].field), (&None, "step"), "{}", comparison.paragraph);
         looks_back["prompt"] = false.into();
-        parts(&pair(json!([looks_back])), What::InputIds, None, "emitted");
+        parts(&pair(json!([looks_back])), RunPart::InputIds, None, "emitted");
     }
 }
 
@@ -611,7 +611,7 @@ fn what_is_a_set_is_compared_as_a_set() {
     let stop = |tokens: Value| changed(|record| record["stop"]["end_tokens"] = tokens);
     let comparison = compare(&stop(json!([0, 2, 5])), &stop(json!([5, 0, 2, 0])));
     assert_eq!(comparison.outcome, Outcome::Same, "{}", comparison.paragraph);
-    parts(&compare(&stop(json!([0, 2, 5])), &stop(json!([0, 2]))), What::Stop, Some(STEPS as u64), "end_tokens");
+    parts(&compare(&stop(json!([0, 2, 5])), &stop(json!([0, 2]))), RunPart::Stop, Some(STEPS as u64), "end_tokens");
     let with = |processor: &Value| {
         changed(|record| {
             record["start"]["settings"]["processors"] = json!([processor]);
@@ -646,29 +646,29 @@ fn what_is_a_set_is_compared_as_a_set() {
         let comparison = compare(&with(&one), &with(&same));
         assert_eq!(comparison.first, None, "{one} and {same}: {}", comparison.paragraph);
         for (one, other) in [(&one, &other), (&other, &one)] {
-            parts(&compare(&with(one), &with(other)), What::Settings, Some(0), "processors[0]");
+            parts(&compare(&with(one), &with(other)), RunPart::Settings, Some(0), "processors[0]");
         }
     }
     // Another version of a rule is another rule, and is said as one.
     let mut old = dry(json!([[1]]));
     old["version"] = 1.into();
     let comparison = compare(&with(&old), &with(&dry(json!([[1]]))));
-    parts(&comparison, What::Settings, Some(0), "processors[0]");
+    parts(&comparison, RunPart::Settings, Some(0), "processors[0]");
     assert!(comparison.paragraph.contains("(dry version 1 and dry version 2)"), "{}", comparison.paragraph);
     // A prefix is a sequence.
     let (forth, back) = (list("forced_prefix", json!([1, 2])), list("forced_prefix", json!([2, 1])));
-    parts(&compare(&with(&forth), &with(&back)), What::Settings, Some(0), "processors[0]");
+    parts(&compare(&with(&forth), &with(&back)), RunPart::Settings, Some(0), "processors[0]");
 }
 
 #[test]
 fn what_was_not_recorded_is_missing_and_neither_equal_nor_different() {
     let silent = changed(|record| record["draws_used"] = Value::Null);
     for (first, second, record) in
-        [(&good(), &silent, Side::Second), (&silent, &good(), Side::First), (&silent, &silent, Side::Both)]
+        [(&good(), &silent, Lacking::Second), (&silent, &good(), Lacking::First), (&silent, &silent, Lacking::Both)]
     {
         let comparison = compare(first, second);
         assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
-        assert_eq!(comparison.missing, [Missing { what: What::Draw, record, step: None }]);
+        assert_eq!(comparison.missing, [Missing { what: RunPart::Draw, record, step: None }]);
     }
     // A decision that leaves a number out contradicts nothing. Where the frame tells the candidates, nothing is missing.
     let untold = changed(|record| {
@@ -683,7 +683,7 @@ fn what_was_not_recorded_is_missing_and_neither_equal_nor_different() {
     };
     let comparison = compare(&without_frames(good()), &without_frames(untold));
     let lacks = |what, record, step| Missing { what, record, step: Some(step) };
-    let expected = [lacks(What::Logits, Side::Both, 0), lacks(What::Candidates, Side::Second, 4)];
+    let expected = [lacks(RunPart::Logits, Lacking::Both, 0), lacks(RunPart::Candidates, Lacking::Second, 4)];
     assert_eq!((comparison.first, comparison.missing), (None, expected.to_vec()));
 }
 
@@ -711,8 +711,8 @@ fn form_1_is_read_and_what_it_did_not_hold_is_not_known() {
     assert_eq!(read(&old).stop.reason.as_deref(), Some("length"));
     let comparison = compare(&old, &record);
     assert_eq!(comparison.outcome, Outcome::Insufficient);
-    let lacks = |what| Missing { what, record: Side::First, step: None };
-    assert_eq!(comparison.missing, [lacks(What::Draw), lacks(What::Stop)]);
+    let lacks = |what| Missing { what, record: Lacking::First, step: None };
+    assert_eq!(comparison.missing, [lacks(RunPart::Draw), lacks(RunPart::Stop)]);
     let unsaid: Vec<_> = comparison.release.iter().map(|field| (field.field, field.first.is_none())).collect();
     assert_eq!(unsaid, [("crate version", true), ("target", true), ("arithmetic", true), ("environment", true)]);
 }
@@ -762,23 +762,23 @@ proptest! {
         let expected = match kind {
             0 => {
                 other["frames"][step] = nudged(&record, step, &[rank]);
-                (What::Logits, at)
+                (RunPart::Logits, at)
             }
             1 => {
                 other["tokens"][step] = ((record["tokens"][step].as_u64().unwrap() + 1 + rank as u64) % 60).into();
-                (What::Token, at)
+                (RunPart::Token, at)
             }
             2 => {
                 other["start"]["prompt"][step % 3] = 50.into();
-                (What::InputIds, None)
+                (RunPart::InputIds, None)
             }
             3 => {
                 other["start"]["seed"] = (seed ^ 1 << rank).to_string().into();
-                (What::Draw, Some(0))
+                (RunPart::Draw, Some(0))
             }
             _ => {
                 other["start"]["settings"]["top_p"] = (rank as f64 / 30.0).into();
-                (What::Settings, Some(0))
+                (RunPart::Settings, Some(0))
             }
         };
         let comparison = if swap { compare(&other, &record) } else { compare(&record, &other) };

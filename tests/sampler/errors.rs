@@ -5,7 +5,7 @@ use quillmate_sampler::json::FieldError;
 use quillmate_sampler::mosaic::MosaicError;
 use quillmate_sampler::{
     BatchError, ChainError, DistributionError, FrameError, LabelError, LoadError, LogitsError, Problem, ProcessorError,
-    ReadProcessorsError, RecordError, Refusal, RowError, SampleError, SettingsError, Side, SparseRowError,
+    ReadProcessorsError, RecordError, Refusal, Role, RowError, SampleError, SettingsError, SparseRowError,
     SpeculativeError, StateError, StepBatchError, StepError, constraint::ConstraintError,
 };
 
@@ -104,7 +104,7 @@ fn of_settings_and_rows() {
 fn of_distributions_and_drafts() {
     let sum = DistributionError::Sum(number(0.5));
     let speculative = SpeculativeError::Distribution {
-        side: Side::Target,
+        role: Role::Target,
         error: DistributionError::Probability { index: 1, value: number(-0.25) },
     };
     check(&[

@@ -1,7 +1,7 @@
 //! The older contract: its published run, and each of its rules by name.
 
 use proptest::prelude::*;
-use quillmate_sampler::comparison::What;
+use quillmate_sampler::comparison::RunPart;
 use quillmate_sampler::json::Object;
 use quillmate_sampler::mosaic::{ALGORITHM_VERSION, Sampler, SamplingConfig, SelectionStrategy, candidates, select};
 use quillmate_sampler::{AnyState, GeneratorState, MosaicState, Refusal, first_divergence_of_traces, read_traces};
@@ -196,7 +196,7 @@ fn traces_of_the_older_contract_are_read_back_and_compared() {
     assert_eq!(read, traces(42));
     assert_eq!(first_divergence_of_traces(&traces(42), &read, false).first, None);
     let found = first_divergence_of_traces(&traces(42), &traces(43), false).first.unwrap();
-    assert_eq!((found.what, found.step, found.at.as_str()), (What::Draw, Some(0), "value"));
+    assert_eq!((found.what, found.step, found.at.as_str()), (RunPart::Draw, Some(0), "value"));
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn a_greedy_trace_tells_minus_zero_by_its_digest_and_names_it_as_zero() {
         assert_eq!((first[0].token, second[0].token), (Some(one as u32), Some(other as u32)));
         let comparison = first_divergence_of_traces(&first, &second, false);
         let found = comparison.first.unwrap();
-        assert_eq!((found.what, found.at.as_str()), (What::Logits, "digest"), "{}", comparison.paragraph);
+        assert_eq!((found.what, found.at.as_str()), (RunPart::Logits, "digest"), "{}", comparison.paragraph);
         assert!(comparison.paragraph.contains("the sign of a zero"), "{}", comparison.paragraph);
         let text = serde_json::to_string(&first).unwrap();
         assert!(!text.contains("-0"), "{text}");

@@ -1,7 +1,7 @@
 //! Decisions and traces: what they tell, and that asking changes nothing.
 
 use proptest::prelude::*;
-use quillmate_sampler::comparison::{Missing, Outcome, Side, What};
+use quillmate_sampler::comparison::{Lacking, Missing, Outcome, RunPart};
 use quillmate_sampler::json::Object;
 use quillmate_sampler::{
     Filter, Penalty, Processor, Processors, Run, Settings, Trace, Window, Xtc, distribution, draw,
@@ -125,7 +125,7 @@ fn redacted_traces_of_before_still_read_with_their_draws() {
     let mut other = old.clone();
     other["traces"][0]["stages"][1]["draw"] = 0.25.into();
     let found = first_divergence_of_traces(&read(&old), &read(&other), false).first.unwrap();
-    assert_eq!((found.what, found.at.as_str()), (What::Draw, "xtc"));
+    assert_eq!((found.what, found.at.as_str()), (RunPart::Draw, "xtc"));
     // Redacted once more they lose them.
     let text = json!(read(&old).remove(0).redacted()).to_string();
     assert!(!text.contains(&uniform(9, 0, 0).to_string()) && !text.contains(&uniform(9, 0, 4).to_string()), "{text}");
@@ -214,12 +214,12 @@ fn traces_of_the_same_run_do_not_differ_and_that_is_not_enough_to_call_it_the_sa
     let comparison = first_divergence_of_traces(&plain(7), &read, true);
     assert_eq!((comparison.outcome, comparison.steps), (Outcome::Insufficient, 6), "{}", comparison.paragraph);
     // Input ids, settings and stop are in no trace; of the candidates it names five; the logits it has by their digest.
-    let lacks = |what, step| Missing { what, record: Side::Both, step };
+    let lacks = |what, step| Missing { what, record: Lacking::Both, step };
     let expected = [
-        lacks(What::InputIds, None),
-        lacks(What::Settings, None),
-        lacks(What::Candidates, Some(0)),
-        lacks(What::Stop, None),
+        lacks(RunPart::InputIds, None),
+        lacks(RunPart::Settings, None),
+        lacks(RunPart::Candidates, Some(0)),
+        lacks(RunPart::Stop, None),
     ];
     assert_eq!(comparison.missing, expected);
     let paragraph = &comparison.paragraph;
@@ -250,7 +250,7 @@ fn a_logit_below_the_best_five_differs_by_the_digest_and_is_missing_without_one(
     let found = comparison.first.as_ref().unwrap();
     assert_eq!(
         (found.what, found.step, found.at.as_str()),
-        (What::Logits, Some(3), "digest"),
+        (RunPart::Logits, Some(3), "digest"),
         "{}",
         comparison.paragraph
     );
@@ -262,14 +262,14 @@ fn a_logit_below_the_best_five_differs_by_the_digest_and_is_missing_without_one(
         traces
     };
     for (one, two, record) in [
-        (old(plain(7)), old(other.clone()), Side::Both),
-        (old(plain(7)), other.clone(), Side::First),
-        (old(plain(7)), old(plain(7)), Side::Both),
+        (old(plain(7)), old(other.clone()), Lacking::Both),
+        (old(plain(7)), other.clone(), Lacking::First),
+        (old(plain(7)), old(plain(7)), Lacking::Both),
     ] {
         let comparison = first_divergence_of_traces(&one, &two, false);
         assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
         assert!(
-            comparison.missing.contains(&Missing { what: What::Logits, record, step: Some(0) }),
+            comparison.missing.contains(&Missing { what: RunPart::Logits, record, step: Some(0) }),
             "{:?}",
             comparison.missing
         );
@@ -282,14 +282,14 @@ fn a_trace_of_few_tokens_names_all_its_logits() {
     let mut trace = run.trace(&[0.5f32, 0.25, f32::NEG_INFINITY]).unwrap();
     trace.logits_sha256 = None;
     let comparison = first_divergence_of_traces(&[trace.clone()], &[trace], false);
-    let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
-    assert_eq!(missing, [What::InputIds, What::Settings, What::Stop]);
+    let missing: Vec<RunPart> = comparison.missing.iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, [RunPart::InputIds, RunPart::Settings, RunPart::Stop]);
     // So does a stage that left none.
     let mut none = run.trace(&[0.5f32, 0.25]).unwrap();
     (none.stages[1].candidates, none.stages[1].top) = (0, vec![]);
     let comparison = first_divergence_of_traces(&[none.clone()], &[none], false);
-    let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
-    assert_eq!(missing, [What::InputIds, What::Settings, What::Stop]);
+    let missing: Vec<RunPart> = comparison.missing.iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, [RunPart::InputIds, RunPart::Settings, RunPart::Stop]);
 }
 
 /// A redacted trace may end before the last stage: what that stage left is missing. Where both name every stage, only the
@@ -300,15 +300,15 @@ fn candidates_of_stages_that_one_trace_does_not_have_are_missing_in_it() {
     let without_token = Trace { token: None, ..whole.clone() };
     let mut cut = without_token.clone();
     cut.stages.truncate(2);
-    for (one, two, record) in [(&whole, &cut, Side::Second), (&cut, &whole, Side::First)] {
+    for (one, two, record) in [(&whole, &cut, Lacking::Second), (&cut, &whole, Lacking::First)] {
         let comparison = first_divergence_of_traces(std::slice::from_ref(one), std::slice::from_ref(two), false);
         assert_eq!(comparison.first, None, "{}", comparison.paragraph);
         let lacks = |what| Missing { what, record, step: Some(0) };
-        assert_eq!(comparison.missing[2..4], [lacks(What::Candidates), lacks(What::Token)]);
+        assert_eq!(comparison.missing[2..4], [lacks(RunPart::Candidates), lacks(RunPart::Token)]);
     }
     let comparison = first_divergence_of_traces(&[whole], &[without_token], false);
-    let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
-    assert_eq!(missing, [What::InputIds, What::Settings, What::Token, What::Stop]);
+    let missing: Vec<RunPart> = comparison.missing.iter().map(|missing| missing.what).collect();
+    assert_eq!(missing, [RunPart::InputIds, RunPart::Settings, RunPart::Token, RunPart::Stop]);
 }
 
 #[test]
@@ -323,19 +323,19 @@ fn the_tokens_a_stage_names_are_a_set() {
 fn steps_that_one_list_does_not_have_are_missing_in_it() {
     let whole = plain(7);
     for (second, step) in [(&whole[..4], 4), (&whole[2..], 0), (&[], 0)] {
-        for (one, two, record) in [(&whole[..], second, Side::Second), (second, &whole[..], Side::First)] {
+        for (one, two, record) in [(&whole[..], second, Lacking::Second), (second, &whole[..], Lacking::First)] {
             let comparison = first_divergence_of_traces(one, two, false);
             assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
             assert_eq!(comparison.steps, second.len() as u64);
-            let tokens: Vec<_> = comparison.missing.iter().filter(|missing| missing.what == What::Token).collect();
-            assert_eq!(tokens, [&Missing { what: What::Token, record, step: Some(step) }]);
+            let tokens: Vec<_> = comparison.missing.iter().filter(|missing| missing.what == RunPart::Token).collect();
+            assert_eq!(tokens, [&Missing { what: RunPart::Token, record, step: Some(step) }]);
         }
     }
     // The same step is compared with the same step, wherever a list begins.
     let mut other = whole[2..].to_vec();
     other[1].token = Some(150);
     let found = first_divergence_of_traces(&whole, &other, false).first.unwrap();
-    assert_eq!((found.what, found.step), (What::Token, Some(3)));
+    assert_eq!((found.what, found.step), (RunPart::Token, Some(3)));
 }
 
 /// What is changed in the second list, and where the comparison must say that they part.
@@ -352,27 +352,32 @@ fn each_difference_is_named_where_it_is() {
         }
     };
     for (second, what, step, at) in [
-        (traces(7, 1.2, first_logit), What::Logits, Some(3), "logits"),
-        (changed(2, &|trace| trace.stages[0].candidates += 1), What::Logits, Some(2), "logits"),
-        (changed(2, &|trace| trace.stages[0].top[1].id = Some(199)), What::Logits, Some(2), "logits"),
-        (changed(2, &|trace| trace.stages[0].top[4].logit = Some(-1.0)), What::Logits, Some(2), "logits"),
-        (changed(2, &|trace| trace.stages[1].stage = "dry".into()), What::Settings, Some(2), "stages[1]"),
-        (changed(2, &|trace| drop(trace.stages.pop())), What::Settings, Some(2), "stages[5]"),
-        (changed(4, &|trace| trace.stages[3].candidates -= 1), What::Candidates, Some(4), "top_k"),
-        (changed(4, &|trace| trace.stages[5].top[1].probability = Some(0.5)), What::Candidates, Some(4), "top_p"),
+        (traces(7, 1.2, first_logit), RunPart::Logits, Some(3), "logits"),
+        (changed(2, &|trace| trace.stages[0].candidates += 1), RunPart::Logits, Some(2), "logits"),
+        (changed(2, &|trace| trace.stages[0].top[1].id = Some(199)), RunPart::Logits, Some(2), "logits"),
+        (changed(2, &|trace| trace.stages[0].top[4].logit = Some(-1.0)), RunPart::Logits, Some(2), "logits"),
+        (changed(2, &|trace| trace.stages[1].stage = "dry".into()), RunPart::Settings, Some(2), "stages[1]"),
+        (changed(2, &|trace| drop(trace.stages.pop())), RunPart::Settings, Some(2), "stages[5]"),
+        (changed(4, &|trace| trace.stages[3].candidates -= 1), RunPart::Candidates, Some(4), "top_k"),
+        (changed(4, &|trace| trace.stages[5].top[1].probability = Some(0.5)), RunPart::Candidates, Some(4), "top_p"),
         (
             changed(1, &|trace| {
                 trace.stages[2].draw = Some(0.5);
                 trace.stages[2].candidates -= 1;
             }),
-            What::Draw,
+            RunPart::Draw,
             Some(1),
             "xtc",
         ),
-        (changed(1, &|trace| trace.draw = Some(0.25)), What::Draw, Some(1), "value"),
-        (changed(3, &|trace| trace.probability = Some(0.5)), What::Candidates, Some(3), "probability"),
-        (changed(5, &|trace| trace.token = Some(150)), What::Token, Some(5), "id"),
-        (changed(2, &|trace| trace.contract = "mosaic-splitmix64-top-k-top-p-v1"), What::Settings, Some(2), "contract"),
+        (changed(1, &|trace| trace.draw = Some(0.25)), RunPart::Draw, Some(1), "value"),
+        (changed(3, &|trace| trace.probability = Some(0.5)), RunPart::Candidates, Some(3), "probability"),
+        (changed(5, &|trace| trace.token = Some(150)), RunPart::Token, Some(5), "id"),
+        (
+            changed(2, &|trace| trace.contract = "mosaic-splitmix64-top-k-top-p-v1"),
+            RunPart::Settings,
+            Some(2),
+            "contract",
+        ),
     ] {
         let comparison = first_divergence_of_traces(&plain(7), &second, false);
         let found = comparison.first.unwrap_or_else(|| panic!("{what:?}: {}", comparison.paragraph));
@@ -388,10 +393,10 @@ fn each_difference_is_named_where_it_is() {
     assert_eq!((comparison.first.unwrap().step, comparison.first_token), (Some(1), Some(4)));
     // Another seed draws other numbers: XTC's own, or the walk's.
     let seed = first_divergence_of_traces(&plain(7), &plain(8), false).first.unwrap();
-    assert_eq!((seed.what, seed.step), (What::Draw, Some(0)));
+    assert_eq!((seed.what, seed.step), (RunPart::Draw, Some(0)));
     // Another penalty leaves other logits, below the five likeliest here: it shows in what these share with all others.
     let penalty = first_divergence_of_traces(&plain(7), &traces(7, 1.3, |_, _| ()), false).first.unwrap();
-    assert_eq!((penalty.what, penalty.at.as_str()), (What::Candidates, "temperature"));
+    assert_eq!((penalty.what, penalty.at.as_str()), (RunPart::Candidates, "temperature"));
     // Two greedy runs of different seeds: no draw, no difference.
     let greedy = |seed| {
         let run = Run::new(vec![3, 5], seed, Settings::new(0.0, 0, 1.0).unwrap());
@@ -427,7 +432,7 @@ fn a_draw_of_xtc_that_leaves_the_same_is_said_beside() {
     let acts = |seed: &u64| uniform(*seed, 0, 4) < 0.5;
     let [one, other] = [(0..).find(acts), (0..).find(|seed| !acts(seed))].map(Option::unwrap);
     let found = first_divergence_of_traces(&greedy(one, 0.5), &greedy(other, 0.5), false).first.unwrap();
-    assert_eq!((found.what, found.step, found.at.as_str()), (What::Draw, Some(0), "xtc"));
+    assert_eq!((found.what, found.step, found.at.as_str()), (RunPart::Draw, Some(0), "xtc"));
 }
 
 #[test]
@@ -435,22 +440,22 @@ fn what_is_redacted_is_missing_and_not_equal() {
     let redacted: Vec<Trace> = plain(7).into_iter().map(Trace::redacted).collect();
     let comparison = first_divergence_of_traces(&plain(7), &redacted, false);
     assert_eq!(comparison.outcome, Outcome::Insufficient, "{}", comparison.paragraph);
-    let missing: Vec<What> = comparison.missing.iter().map(|missing| missing.what).collect();
+    let missing: Vec<RunPart> = comparison.missing.iter().map(|missing| missing.what).collect();
     let expected = [
-        What::InputIds,
-        What::Settings,
-        What::Logits,
-        What::Candidates,
-        What::Candidates,
-        What::Draw,
-        What::Token,
-        What::Stop,
+        RunPart::InputIds,
+        RunPart::Settings,
+        RunPart::Logits,
+        RunPart::Candidates,
+        RunPart::Candidates,
+        RunPart::Draw,
+        RunPart::Token,
+        RunPart::Stop,
     ];
     assert_eq!(missing, expected);
     assert_eq!(comparison.first, None, "{}", comparison.paragraph);
     let empty = first_divergence_of_traces(&[], &[], false);
     assert_eq!(empty.outcome, Outcome::Insufficient);
-    assert!(empty.missing.contains(&Missing { what: What::Token, record: Side::Both, step: None }));
+    assert!(empty.missing.contains(&Missing { what: RunPart::Token, record: Lacking::Both, step: None }));
     // Of another seed nothing is left to be seen.
     let other: Vec<Trace> = plain(8).into_iter().map(Trace::redacted).collect();
     let comparison = first_divergence_of_traces(&redacted, &other, false);
@@ -459,22 +464,22 @@ fn what_is_redacted_is_missing_and_not_equal() {
     let mut fewer = redacted.clone();
     fewer[2].stages[0].candidates -= 1;
     let found = first_divergence_of_traces(&redacted, &fewer, false).first.unwrap();
-    assert_eq!((found.what, found.step), (What::Logits, Some(2)));
+    assert_eq!((found.what, found.step), (RunPart::Logits, Some(2)));
     // A number that one of them leaves out contradicts nothing.
     let mut partly = plain(7);
     partly[1].draw = None;
     partly[1].stages[0].top[2].logit = None;
-    for (one, two, record) in [(plain(7), partly.clone(), Side::Second), (partly, plain(7), Side::First)] {
+    for (one, two, record) in [(plain(7), partly.clone(), Lacking::Second), (partly, plain(7), Lacking::First)] {
         let comparison = first_divergence_of_traces(&one, &two, false);
         assert_eq!(comparison.first, None, "{}", comparison.paragraph);
         let lacks = |what, record, step| Missing { what, record, step };
         let expected = [
-            lacks(What::InputIds, Side::Both, None),
-            lacks(What::Settings, Side::Both, None),
-            lacks(What::Candidates, Side::Both, Some(0)),
-            lacks(What::Logits, record, Some(1)),
-            lacks(What::Draw, record, Some(1)),
-            lacks(What::Stop, Side::Both, None),
+            lacks(RunPart::InputIds, Lacking::Both, None),
+            lacks(RunPart::Settings, Lacking::Both, None),
+            lacks(RunPart::Candidates, Lacking::Both, Some(0)),
+            lacks(RunPart::Logits, record, Some(1)),
+            lacks(RunPart::Draw, record, Some(1)),
+            lacks(RunPart::Stop, Lacking::Both, None),
         ];
         assert_eq!(comparison.missing, expected);
     }

@@ -1,7 +1,9 @@
 //! verify: a true claim matches, and each way of being wrong is found at its first step and named.
 
+use quillmate_sampler::comparison::RunPart;
 use quillmate_sampler::{
-    Claim, Filter, Frame, Processor, Processors, Record, Run, RunSettings, Settings, Verdict, Why, verify,
+    Claim, Filter, Frame, Identity, Processor, Processors, Record, RecordFile, Run, RunSettings, Settings, Stop,
+    Verdict, Why, first_divergence, verify,
 };
 
 const STEPS: u64 = 12;
@@ -247,4 +249,89 @@ fn claims_are_read_strictly() {
     }
     let inner = text("").replace("\"42\"", "42").replace(r#""seed":"41""#, r#""seed":41"#);
     assert!(Claim::from_json(&inner).unwrap_err().to_string().starts_with("the seed must be a string"));
+}
+
+/// A run's record and a second account of it, once as a record and once as a claim.
+#[derive(Clone)]
+struct Accounts {
+    first: RecordFile,
+    second: RecordFile,
+}
+
+impl Accounts {
+    /// Steps 5 to 11 of the run.
+    fn equal() -> Self {
+        let (record, claim) = run_from(5);
+        let frames = record.frames.iter().map(|frame| Some(Frame::decode(frame).unwrap())).collect();
+        let first = RecordFile {
+            identity: Identity::default(),
+            start: record.start,
+            tokens: claim.tokens,
+            draws_used: None,
+            frames: Some(frames),
+            decisions: None,
+            stop: Stop::default(),
+        };
+        Self { second: first.clone(), first }
+    }
+
+    fn verified(&self) -> (Option<RunPart>, Option<u64>) {
+        let second = &self.second;
+        let mut state = second.start.clone();
+        state.tokens.extend(&second.tokens);
+        let checksum = |frame: &Option<Frame>| frame.as_ref().unwrap().checksum();
+        let frame_checksums = second.frames.as_ref().map(|frames| frames.iter().map(checksum).collect());
+        let claim = Claim { tokens: second.tokens.clone(), state, frame_checksums };
+        match verify(&self.first.for_verification().unwrap(), &claim) {
+            Verdict::Match { .. } => (None, None),
+            Verdict::Refused { code, message } => panic!("{code}: {message}"),
+            Verdict::Diverged(found) => match found.why {
+                Why::Prompt { .. } => (Some(RunPart::InputIds), None),
+                Why::Token if found.step < 5 => (Some(RunPart::InputIds), None),
+                Why::Settings { .. } => (Some(RunPart::Settings), Some(found.step)),
+                Why::Draw { .. } => (Some(RunPart::Draw), Some(found.step)),
+                Why::Logits { .. } => (Some(RunPart::Logits), Some(found.step)),
+                Why::Token => (Some(RunPart::Token), Some(found.step)),
+            },
+        }
+    }
+
+    fn compared(&self) -> (Option<RunPart>, Option<u64>) {
+        let first = first_divergence(&self.first, &self.second, false).first;
+        (first.as_ref().map(|found| found.what), first.and_then(|found| found.step))
+    }
+}
+
+#[test]
+fn a_verdict_and_a_comparison_name_the_same_difference() {
+    type Change = (&'static str, fn(&mut RecordFile));
+    fn other_logits(record: &mut RecordFile, step: u64) {
+        let frame = Frame::for_settings(step, &rows()[0], &record.start.settings).unwrap();
+        record.frames.as_mut().unwrap()[step as usize - 5] = Some(frame);
+    }
+    let changes: [Change; 9] = [
+        ("prompt", |it| it.start.prompt[1] = 404),
+        ("earlier token", |it| it.start.tokens[2] ^= 1),
+        ("first logits", |it| other_logits(it, 5)),
+        ("later logits", |it| other_logits(it, 8)),
+        ("temperature", |it| it.start.settings = Settings::new(0.9, 50, 0.95).unwrap()),
+        ("processors", |it| it.start.processors = Processors::new(vec![Processor::Deny(vec![511])]).unwrap()),
+        ("seed", |it| it.start.seed = 42),
+        ("first token", |it| it.tokens[0] ^= 1),
+        ("later token", |it| it.tokens[4] ^= 1),
+    ];
+    let equal = Accounts::equal();
+    assert_eq!((equal.verified(), equal.compared()), ((None, None), (None, None)));
+    for (at, (one, change)) in changes.iter().enumerate() {
+        for (other, also) in &changes[at..] {
+            let mut accounts = equal.clone();
+            change(&mut accounts.second);
+            if other != one {
+                also(&mut accounts.second);
+            }
+            let found = accounts.verified();
+            assert!(found.0.is_some(), "{one} and {other}");
+            assert_eq!(found, accounts.compared(), "{one} and {other}");
+        }
+    }
 }
