@@ -209,7 +209,7 @@ impl Search<'_> {
     }
 
     /// What differs and takes no part.
-    fn beside(&mut self, field: &'static str, detail: &'static str, values: [Evidence; 2]) -> Looked {
+    fn note_without_effect(&mut self, field: &'static str, detail: &'static str, values: [Evidence; 2]) -> Looked {
         self.found.beside.push(WithoutEffect { field, detail, values: self.values.then_some(values) });
         Ok(false)
     }
@@ -277,7 +277,7 @@ impl Parts for Search<'_> {
         for (name, unused, [mine, theirs]) in cuts {
             if a.greedy() {
                 if mine != theirs {
-                    self.beside(name, unused, [mine, theirs])?;
+                    self.note_without_effect(name, unused, [mine, theirs])?;
                 }
             } else if self.setting(step, name, mine, theirs)? {
                 return Ok(true);
@@ -375,7 +375,11 @@ impl Parts for Search<'_> {
                 );
                 return self.differ(RunPart::InputIds, None, format_args!("emitted"), detail, values);
             }
-            self.beside("step", "the steps are counted from other places, which nothing here looks at", values)?;
+            self.note_without_effect(
+                "step",
+                "the steps are counted from other places, which nothing here looks at",
+                values,
+            )?;
         }
         let (mine, theirs) = (a.record.start.seed, b.record.start.seed);
         if mine == theirs {
@@ -383,7 +387,7 @@ impl Parts for Search<'_> {
         }
         if !drawn {
             let values = [mine.to_string().into(), theirs.to_string().into()];
-            return self.beside("seed", "the seeds differ, and no draw took part", values);
+            return self.note_without_effect("seed", "the seeds differ, and no draw took part", values);
         }
         let draw =
             |seed: u64| Evidence::List(vec![seed.to_string().into(), uniform(seed, step, streams::TOKENS).into()]);
@@ -453,7 +457,7 @@ fn differing_rank(one: &Frame, other: &Frame) -> Option<usize> {
     if one == other {
         return None;
     }
-    let common = odd_rank(one, other).min(odd_rank(other, one));
+    let common = unmatched_rank(one, other).min(unmatched_rank(other, one));
     let held = |frame: &Frame| frame.entries().count();
     let ends = |frame: &Frame| common == held(frame) && frame.max_top_k().is_some();
     let agree = held(one) == common && held(other) == common || ends(one) || ends(other);
@@ -461,19 +465,19 @@ fn differing_rank(one: &Frame, other: &Frame) -> Option<usize> {
 }
 
 /// The rank of the likeliest entry of a frame that another does not hold; how many entries there are, where it holds all.
-fn odd_rank(frame: &Frame, other: &Frame) -> usize {
+fn unmatched_rank(frame: &Frame, other: &Frame) -> usize {
     let mut theirs = other.entries().peekable();
-    let mut odd: Option<(u32, f32)> = None;
+    let mut unmatched: Option<(u32, f32)> = None;
     for (id, logit) in frame.entries() {
         while theirs.next_if(|their| their.0 < id).is_some() {}
         let held = theirs.peek().is_some_and(|their| their.0 == id && their.1.to_bits() == logit.to_bits());
         // Ids ascend, so among equals the first has the lowest.
-        if !held && odd.is_none_or(|(_, likeliest)| logit > likeliest) {
-            odd = Some((id, logit));
+        if !held && unmatched.is_none_or(|(_, likeliest)| logit > likeliest) {
+            unmatched = Some((id, logit));
         }
     }
-    let Some(odd) = odd else { return frame.entries().count() };
-    frame.entries().filter(|&entry| above(entry, odd)).count()
+    let Some(unmatched) = unmatched else { return frame.entries().count() };
+    frame.entries().filter(|&entry| above(entry, unmatched)).count()
 }
 
 /// Whether an entry ranks above another: by logit, and by lower id among equals.

@@ -175,7 +175,7 @@ impl Search {
                 let draws = [mine.draw, theirs.draw];
                 // A draw takes part by what it leaves, which a redacted stage does not tell.
                 if left.is_none() && ![mine, theirs].into_iter().any(redacted) {
-                    self.beside(step, draws);
+                    self.note_without_effect(step, draws);
                 } else {
                     let detail = format!("the draw of {} itself", mine.stage);
                     if let Some(found) = self.number(RunPart::Draw, step, &mine.stage, detail, draws) {
@@ -295,7 +295,7 @@ impl Search {
     }
 
     /// XTC's draws where what they left is the same: told once, for the first step at which they differ.
-    fn beside(&mut self, step: Option<u64>, draws: [Option<f64>; 2]) {
+    fn note_without_effect(&mut self, step: Option<u64>, draws: [Option<f64>; 2]) {
         self.found.lacks(RunPart::Draw, draws.map(|draw| draw.is_none()), step);
         if !agree(draws[0], draws[1]) && self.found.beside.is_empty() {
             let detail = "XTC drew other numbers, which left the same tokens";

@@ -20,7 +20,7 @@ impl<L: Logit> Candidates<L> {
     ///
     /// # Errors
     /// Every refusal of the row.
-    pub fn best(row: &[L], k: u32) -> Result<Self, LogitsError> {
+    pub fn top_k(row: &[L], k: u32) -> Result<Self, LogitsError> {
         let ids = best_ids(row, k)?;
         let logits = ids.iter().map(|id| row[*id as usize]).collect();
         Ok(Self { ids, logits })

@@ -147,7 +147,7 @@ pub(crate) fn distribution_in_stages<L: Logit>(
 ) -> Result<Distribution, LogitsError> {
     let row = Row::new(logits)?;
     if settings.is_greedy() {
-        let one = Distribution { ids: vec![row.best()], probabilities: vec![1.0] };
+        let one = Distribution { ids: vec![row.argmax()], probabilities: vec![1.0] };
         seen(Stage::Greedy, &one);
         return Ok(one);
     }
@@ -180,7 +180,7 @@ fn candidates<L: Logit>(row: &Row<L>, top_k: u32) -> (Vec<u32>, Vec<f64>) {
     if top_k == 0 || top_k >= row.allowed() {
         return row.iter().unzip();
     }
-    best(row.iter(), top_k, &mut Vec::new())
+    top_k_of(row.iter(), top_k, &mut Vec::new())
 }
 
 /// The ids of the first k allowed tokens by (logit high first, id low first), ascending.
@@ -188,11 +188,11 @@ pub(crate) fn best_of<L: Logit>(row: &Row<L>, k: u32) -> Vec<u32> {
     if k >= row.allowed() {
         return row.iter().map(|(id, _)| id).collect();
     }
-    best(row.iter(), k, &mut Vec::new()).0
+    top_k_of(row.iter(), k, &mut Vec::new()).0
 }
 
 /// The first k ≥ 1 of these tokens by (logit high first, id low first), with their logits. Ids ascend, here and there.
-pub(super) fn best(
+pub(super) fn top_k_of(
     tokens: impl Iterator<Item = (u32, f64)>,
     top_k: u32,
     spare: &mut Vec<Rank>,

@@ -96,7 +96,7 @@ impl<'a, L: Logit> Row<'a, L> {
 
     /// The allowed token with the highest logit, lowest id on ties.
     #[must_use]
-    pub fn best(&self) -> u32 {
+    pub fn argmax(&self) -> u32 {
         self.best
     }
 

@@ -25,7 +25,7 @@ pub fn first(ranked: &mut Vec<Rank>, is_last: &mut dyn FnMut(Rank) -> bool) -> O
     first_of(ranked, spare, is_last)
 }
 
-/// The one that so many come before; `None` where there are not more. Leaves anything behind.
+/// The element at index `skipped` of the sorted list; `None` if there are not so many. Leaves the list in no useful order.
 pub fn after(skipped: usize, ranked: &mut Vec<Rank>) -> Option<Rank> {
     let mut skipped = skipped;
     while let Some(shift) = order_few(ranked) {

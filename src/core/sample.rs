@@ -44,7 +44,7 @@ pub fn sample_token<L: Logit>(
 /// # Errors
 /// `uniform_out_of_range` unless greedy, then every refusal of the logits.
 pub fn sample<L: Logit>(logits: &[L], settings: &Settings, u: f64) -> Result<u32, SampleError> {
-    Ok(fast::sample_by(fast::Path::best(), logits, settings, u)?.0)
+    Ok(fast::sample_by(fast::Path::detect(), logits, settings, u)?.0)
 }
 
 /// Why a batch as a whole was refused: its parts do not fit together.

@@ -158,11 +158,11 @@ impl<L: Logit> SparseRow<L> {
     ///
     /// # Errors
     /// `frame_insufficient` where there is none.
-    pub(crate) fn best(&self) -> Result<Candidates<L>, SampleError> {
+    pub(crate) fn candidates(&self) -> Result<Candidates<L>, SampleError> {
         if self.certain == 0 {
             return Err(SampleError::Insufficient { certain: 0, top_k: 1 });
         }
-        let places = Candidates::best(self.logits(), self.certain)?;
+        let places = Candidates::top_k(self.logits(), self.certain)?;
         let ids = places.ids().iter().map(|place| self.id(*place)).collect();
         Ok(Candidates::new(ids, places.logits().to_vec()))
     }

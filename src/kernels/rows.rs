@@ -53,7 +53,7 @@ pub struct Avx2(());
 impl Vectors {
     /// The widest this processor has.
     #[must_use]
-    pub fn best() -> Self {
+    pub fn detect() -> Self {
         Self::avx2().unwrap_or(Self::Baseline)
     }
 
@@ -474,7 +474,7 @@ mod tests {
     fn weights_are_within_the_bound_and_near_it() {
         let fine = largest_error(-49.0, 1_000_000, |logit, highest| {
             let mut weights = Vec::new();
-            Vectors::best().weigh(&[f64::from(logit)], weighing(highest), &mut weights);
+            Vectors::detect().weigh(&[f64::from(logit)], weighing(highest), &mut weights);
             weights[0]
         });
         // 2^-40, and within a factor of 2 of it.
@@ -483,7 +483,7 @@ mod tests {
             move |logit: f32, highest: f32| {
                 let mut sums = Vec::new();
                 let (row, maxima, banned) = ([logit], [f64::from(logit)], f64::NEG_INFINITY);
-                Vectors::best().sum(precision, Numbers::F32(&row), &maxima, weighing(highest), banned, &mut sums);
+                Vectors::detect().sum(precision, Numbers::F32(&row), &maxima, weighing(highest), banned, &mut sums);
                 sums[0]
             }
         };

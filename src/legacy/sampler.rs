@@ -173,7 +173,7 @@ pub struct Candidates {
 
 /// What is left of a row after a step of [`candidates`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum SamplingStage {
     /// Every logit divided by the temperature, ids ascending.
     Scaled,
     /// The k best of these, in the contract's order.
@@ -185,7 +185,7 @@ pub(crate) enum Stage {
 }
 
 /// Gets what a step of [`candidates`] leaves: ids, and a number for each.
-pub(crate) type Seen<'a> = dyn FnMut(Stage, &[u32], &[f64]) + 'a;
+pub(crate) type Seen<'a> = dyn FnMut(SamplingStage, &[u32], &[f64]) + 'a;
 
 /// The tokens that may be drawn from a row.
 ///
@@ -215,7 +215,7 @@ pub(crate) fn candidates_in_stages<L: Logit>(
         scaled.push(number);
     }
     let mut ids: Vec<u32> = (0..vocabulary).collect();
-    seen(Stage::Scaled, &ids, &scaled);
+    seen(SamplingStage::Scaled, &ids, &scaled);
     // By (scaled high first, id low first).
     ids.clear();
     first(&mut scaled.iter().map(|&number| falling(number)).zip(0..).collect(), &mut |(_, id)| {
@@ -225,12 +225,12 @@ pub(crate) fn candidates_in_stages<L: Logit>(
 
     let highest = scaled[ids[0] as usize];
     let mut probabilities: Vec<f64> = ids.iter().map(|&id| scaled[id as usize]).collect();
-    seen(Stage::TopK, &ids, &probabilities);
+    seen(SamplingStage::TopK, &ids, &probabilities);
     for number in &mut probabilities {
         *number = exp(*number - highest);
     }
     normalize(&mut probabilities);
-    seen(Stage::Softmax, &ids, &probabilities);
+    seen(SamplingStage::Softmax, &ids, &probabilities);
     let mut sum = 0.0;
     let reached = probabilities.iter().position(|probability| {
         sum += probability;
@@ -239,7 +239,7 @@ pub(crate) fn candidates_in_stages<L: Logit>(
     probabilities.truncate(reached.map_or(probabilities.len(), |last| last + 1));
     normalize(&mut probabilities);
     ids.truncate(probabilities.len());
-    seen(Stage::TopP, &ids, &probabilities);
+    seen(SamplingStage::TopP, &ids, &probabilities);
     Ok(Candidates { ids, probabilities })
 }
 

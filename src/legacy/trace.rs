@@ -1,7 +1,7 @@
 //! The trace of a decision of the older contract.
 
 use super::sampler::{
-    ALGORITHM_VERSION, MosaicError, SelectionStrategy, Stage as Left, candidates_in_stages, drawn, select,
+    ALGORITHM_VERSION, MosaicError, SamplingStage, SelectionStrategy, candidates_in_stages, drawn, select,
 };
 use super::state::MosaicState;
 use crate::core::logits::Logit;
@@ -34,10 +34,10 @@ impl MosaicState {
             }
             SelectionStrategy::Sample(config) => {
                 let kept = candidates_in_stages(&row, config, &mut |stage, ids, numbers| match stage {
-                    Left::Scaled => left("scaled_logits", ids, numbers, Unit::Logit),
-                    Left::TopK => left("top_k", ids, numbers, Unit::Logit),
-                    Left::Softmax => left("softmax", ids, numbers, Unit::Probability),
-                    Left::TopP => left("top_p", ids, numbers, Unit::Probability),
+                    SamplingStage::Scaled => left("scaled_logits", ids, numbers, Unit::Logit),
+                    SamplingStage::TopK => left("top_k", ids, numbers, Unit::Logit),
+                    SamplingStage::Softmax => left("softmax", ids, numbers, Unit::Probability),
+                    SamplingStage::TopP => left("top_p", ids, numbers, Unit::Probability),
                 })?;
                 drawn(&kept, self.seed, self.draws)
             }

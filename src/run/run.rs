@@ -249,7 +249,7 @@ impl Run {
         let (step, vocabulary) = (self.position(), logits.len() as u64);
         let (token, frame) = match Frame::few_needed(logits, self.settings(), self.processors()) {
             Some(k) => {
-                let best = Candidates::best(logits, k)?;
+                let best = Candidates::top_k(logits, k)?;
                 let token = self.decide_among(&best, vocabulary).map_err(FrameError::Sample)?;
                 (token, Frame::of_best(step, logits, best, k)?)
             }

@@ -7,10 +7,10 @@ use wasm_bindgen::convert::TryFromJsValue;
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error, with_index, with_row};
-use super::foreign::{each, is_array, length, outside};
 use super::generator::Generator;
 use super::handle::second_handle;
 use super::read::{self, of_either_type};
+use super::untrusted::{each, is_array, length, outside};
 use crate::core::sample::{self, BatchError};
 use crate::core::settings::Settings;
 use crate::run::batch::step_batch as step_runs;

@@ -3,8 +3,8 @@
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error};
-use super::foreign::is_array;
 use super::read;
+use super::untrusted::is_array;
 use super::verify::to_plain;
 use crate::compare::records::first_divergence as of_records;
 use crate::compare::traces::{first_divergence_of_traces, read_traces, traces_of};

@@ -12,9 +12,9 @@ use js_sys::{Array, Function, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use super::error::{is_ours, refuse, sampler_error, with_cause, with_row};
-use super::foreign::{each, is_array, outside};
 use super::frame::Frame;
-use super::read::{self, Given, Row, of_either_type};
+use super::read::{self, Given, TypedRow, of_either_type};
+use super::untrusted::{each, is_array, outside};
 use super::verify::to_plain;
 use crate::core::distribution::Distribution;
 use crate::run::chain::{Chain, ChainError, Draft};
@@ -86,9 +86,9 @@ impl Generator {
             with_cause(error, &thrown)
         };
         let row = read::given(&answer.map_err(failed)?);
-        // Taken out of the lent buffer, which the next model may fill.
+        // Taken out of the shared buffer, which the next model may fill.
         Ok(match row.map_err(|error| if is_ours(&error) { error } else { failed(error) })? {
-            Given::Whole(row) => Given::Whole(Row::F64(row.wide())),
+            Given::Whole(row) => Given::Whole(TypedRow::F64(row.wide())),
             sparse => sparse,
         })
     }

@@ -7,13 +7,13 @@
 mod batch;
 mod divergence;
 mod error;
-mod foreign;
 mod frame;
 mod generator;
 mod handle;
-mod lent;
+mod logits_buffer;
 mod mosaic;
 mod read;
+mod untrusted;
 mod verify;
 
 pub use batch::{sample_batch, step_batch};
@@ -29,8 +29,8 @@ use wasm_bindgen::prelude::*;
 use crate::core::{derive, sample, speculative, splitmix};
 use crate::wire::state::STATE_SCHEMA;
 use error::{refuse, sampler_error, with_value};
-use foreign::MAX_LENGTH;
 use read::{Given, of_either_type};
+use untrusted::MAX_LENGTH;
 
 // For a wasm with threads it is not made.
 #[cfg(not(target_feature = "atomics"))]
@@ -61,7 +61,7 @@ pub fn logits_buffer(vocab: &JsValue) -> Result<Float32Array, JsValue> {
         let message = format!("vocab must be from 1 to {MAX_LENGTH}, but is {length}");
         return Err(with_value(sampler_error(code, &message), &length.into()));
     }
-    lent::view(length as usize)
+    logits_buffer::view(length as usize)
 }
 
 /// `distribution(logits, settings)`.
@@ -87,7 +87,7 @@ pub fn speculative_step(
     u_accept: &JsValue,
     u_resample: &JsValue,
 ) -> Result<Object, JsValue> {
-    let (p, q) = (&foreign::outside(p)?, &foreign::outside(q)?);
+    let (p, q) = (&untrusted::outside(p)?, &untrusted::outside(q)?);
     let (p, q) = (read::probabilities("p", p)?, read::probabilities("q", q)?);
     let draft_token = read::token("draftToken", draft_token)?;
     let (u_accept, u_resample) = (read::uniform("uAccept", u_accept)?, read::uniform("uResample", u_resample)?);

@@ -4,8 +4,8 @@ use js_sys::{BigInt, JsString, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
-use super::foreign::{each, f16s, f32s, f64s, is_array, is_plain, kind, length, outside, u8s, u32s};
-use super::lent::{lent, with_lent};
+use super::logits_buffer::{length_in_buffer, with_buffer};
+use super::untrusted::{each, f16s, f32s, f64s, is_array, is_plain, kind, length, outside, u8s, u32s};
 use crate::core::processors::Processors;
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
 use crate::core::sparse::SparseRow;
@@ -19,46 +19,48 @@ use crate::wire::state::parse_seed;
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
 /// Logits in the type they came in.
-pub enum Row {
+pub enum TypedRow {
     F32(Vec<f32>),
     F64(Vec<f64>),
-    /// So many in the lent buffer.
-    Lent(usize),
+    /// So many in the buffer of `logitsBuffer`.
+    InBuffer(usize),
 }
 
 /// A row, or what is known of one.
 pub enum Given {
     /// All of it.
-    Whole(Row),
+    Whole(TypedRow),
     /// The best, in f64, to which f32 widens exactly.
     Sparse(SparseRow<f64>),
 }
 
-/// Runs `$body` with `$row` the numbers of a [`Row`] as a slice, of either type. It must touch nothing of JavaScript's.
+/// Runs `$body` with `$row` the numbers of a [`TypedRow`] as a slice, of either type. It must touch nothing of JavaScript's.
 macro_rules! of_either_type {
     ($row:ident => $body:expr) => {
         match $row {
-            $crate::wasm::read::Row::F32(row) => {
+            $crate::wasm::read::TypedRow::F32(row) => {
                 let $row = &row[..];
                 $body
             }
-            $crate::wasm::read::Row::F64(row) => {
+            $crate::wasm::read::TypedRow::F64(row) => {
                 let $row = &row[..];
                 $body
             }
-            $crate::wasm::read::Row::Lent(length) => $crate::wasm::lent::with_lent(length, |$row| $body),
+            $crate::wasm::read::TypedRow::InBuffer(length) => {
+                $crate::wasm::logits_buffer::with_buffer(length, |$row| $body)
+            }
         }
     };
 }
 pub(super) use of_either_type;
 
-impl Row {
+impl TypedRow {
     /// How many numbers there are.
     pub fn len(&self) -> usize {
         match self {
             Self::F32(row) => row.len(),
             Self::F64(row) => row.len(),
-            Self::Lent(length) => *length,
+            Self::InBuffer(length) => *length,
         }
     }
 
@@ -67,7 +69,7 @@ impl Row {
         match self {
             Self::F32(row) => row.into_iter().map(f64::from).collect(),
             Self::F64(row) => row,
-            Self::Lent(length) => with_lent(length, |row| row.iter().copied().map(f64::from).collect()),
+            Self::InBuffer(length) => with_buffer(length, |row| row.iter().copied().map(f64::from).collect()),
         }
     }
 }
@@ -137,7 +139,7 @@ pub fn plain(code: &str, name: &str, expected: &str, value: &JsValue) -> Result<
 }
 
 /// A whole row of logits.
-pub fn logits(value: &JsValue) -> Result<Row, JsValue> {
+pub fn logits(value: &JsValue) -> Result<TypedRow, JsValue> {
     whole(value)?.ok_or_else(|| no_logits(value))
 }
 
@@ -155,15 +157,15 @@ pub fn given(value: &JsValue) -> Result<Given, JsValue> {
 }
 
 /// A row that is a typed array.
-fn whole(value: &JsValue) -> Result<Option<Row>, JsValue> {
+fn whole(value: &JsValue) -> Result<Option<TypedRow>, JsValue> {
     // Asked first: it is a comparison, and the other question copies a string.
-    if let Some(length) = lent(value) {
-        return Ok(Some(Row::Lent(length)));
+    if let Some(length) = length_in_buffer(value) {
+        return Ok(Some(TypedRow::InBuffer(length)));
     }
     Ok(Some(match kind(value).as_deref() {
-        Some("Float32Array") => Row::F32(f32s(value)?),
-        Some("Float64Array") => Row::F64(f64s(value)?),
-        Some("Float16Array") => Row::F32(f16s(value)?),
+        Some("Float32Array") => TypedRow::F32(f32s(value)?),
+        Some("Float64Array") => TypedRow::F64(f64s(value)?),
+        Some("Float16Array") => TypedRow::F32(f16s(value)?),
         _ => return Ok(None),
     }))
 }

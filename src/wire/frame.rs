@@ -261,7 +261,7 @@ impl Frame {
         if k == 0 {
             return Err(FrameError::NoTokens);
         }
-        Self::of_best(step, logits, Candidates::best(logits, k)?, k)
+        Self::of_best(step, logits, Candidates::top_k(logits, k)?, k)
     }
 
     /// A frame of the k best logits of a row, or of all that are allowed.
@@ -280,7 +280,7 @@ impl Frame {
         if let Some(logits) = row.whole() {
             return Self::smaller(step, logits, 0);
         }
-        let best = row.best().map_err(FrameError::Sample)?;
+        let best = row.candidates().map_err(FrameError::Sample)?;
         let max_top_k = best.ids().len() as u32;
         Self::build(step, row.vocabulary(), Held::Sparse(best), max_top_k)
     }
@@ -335,7 +335,7 @@ impl Frame {
     pub(crate) fn of_allowed(step: u64, logits: &[f32]) -> Result<Self, FrameError> {
         let allowed = allowed(logits);
         if is_few(allowed, logits.len()) {
-            return Self::of_best(step, logits, Candidates::best(logits, allowed)?, allowed);
+            return Self::of_best(step, logits, Candidates::top_k(logits, allowed)?, allowed);
         }
         Self::build(step, logits.len() as u32, Held::Dense(logits.to_vec()), 0)
     }

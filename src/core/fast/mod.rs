@@ -36,8 +36,8 @@ pub enum Path {
 impl Path {
     /// The fast path with the widest vectors of this processor.
     #[must_use]
-    pub fn best() -> Self {
-        Self::Fast(Vectors::best())
+    pub fn detect() -> Self {
+        Self::Fast(Vectors::detect())
     }
 
     /// Every path this processor can take.
@@ -80,7 +80,7 @@ pub fn sample_by<L: Logit>(
             return Ok(decided);
         }
     }
-    let token = if settings.is_greedy() { Row::new(logits)?.best() } else { distribution(logits, settings)?.walk(u) };
+    let token = if settings.is_greedy() { Row::new(logits)?.argmax() } else { distribution(logits, settings)?.walk(u) };
     Ok((token, Decided::Contract))
 }
 
@@ -89,7 +89,7 @@ pub fn sample_by<L: Logit>(
 /// # Errors
 /// Those of `Row::new`.
 pub(crate) fn check<L: Logit>(logits: &[L]) -> Result<(), LogitsError> {
-    let sound = Scratch::with(|scratch| scratch.scan(Vectors::best(), L::numbers(logits)).is_some());
+    let sound = Scratch::with(|scratch| scratch.scan(Vectors::detect(), L::numbers(logits)).is_some());
     if sound { Ok(()) } else { Row::new(logits).map(drop) }
 }
 
@@ -101,10 +101,10 @@ pub(crate) fn check<L: Logit>(logits: &[L]) -> Result<(), LogitsError> {
 pub(crate) fn best_ids<L: Logit>(logits: &[L], k: u32) -> Result<Vec<u32>, LogitsError> {
     let numbers = L::numbers(logits);
     if (k as usize) < logits.len() {
-        let vectors = Vectors::best();
+        let vectors = Vectors::detect();
         let best = Scratch::with(|scratch| {
             scratch.scan(vectors, numbers)?;
-            Some(scratch.best(vectors, numbers, k).0)
+            Some(scratch.top_k(vectors, numbers, k).0)
         });
         if let Some(ids) = best {
             return Ok(ids);
@@ -127,7 +127,7 @@ impl Scratch {
         }
         let k = settings.top_k() as usize;
         if k > 0 && k < length {
-            let (ids, logits) = self.best(vectors, row, settings.top_k());
+            let (ids, logits) = self.top_k(vectors, row, settings.top_k());
             return Some((among(ids, logits, settings, &mut |_, _| ()).walk(u), Decided::Compared));
         }
         let temperature = settings.temperature();

@@ -333,11 +333,11 @@ mod tests {
         see: impl FnOnce(&mut Scratch, &Level, f64),
     ) {
         let numbers = f32::numbers(row);
-        let highest = scratch.scan(Vectors::best(), numbers).expect("a good row");
+        let highest = scratch.scan(Vectors::detect(), numbers).expect("a good row");
         let weighing = Weighing { highest, scale: std::f64::consts::LOG2_E / temperature };
         let bound = Bound::new(precision, row.len());
         let level = Level {
-            vectors: Vectors::best(),
+            vectors: Vectors::detect(),
             row: numbers,
             length: row.len(),
             weighing,

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use quillmate_kernels::rows::{BLOCK, Vectors, widened};
 
 use super::level::Level;
-use crate::core::distribution::best;
+use crate::core::distribution::top_k_of;
 use crate::core::logits::Numbers;
 use crate::core::rank::{Rank, after, falling, number};
 
@@ -74,7 +74,7 @@ impl Scratch {
     /// 4k-th block each: few logits are above it, and it is quickly found.
     ///
     /// The row has been [scanned](Self::scan), and k is from 1 to its length less 1.
-    pub fn best(&mut self, vectors: Vectors, row: Numbers, k: u32) -> (Vec<u32>, Vec<f64>) {
+    pub fn top_k(&mut self, vectors: Vectors, row: Numbers, k: u32) -> (Vec<u32>, Vec<f64>) {
         let sets = &mut self.weights;
         sets.clear();
         for blocks in self.maxima.chunks((k as usize).saturating_mul(4)) {
@@ -94,7 +94,7 @@ impl Scratch {
         }
         self.collect(vectors, row, lowest, f64::INFINITY);
         let tokens = self.ids.iter().copied().zip(self.logits.iter().copied());
-        best(tokens, k, &mut self.ranked)
+        top_k_of(tokens, k, &mut self.ranked)
     }
 
     /// Picks out the allowed tokens with these logits.

@@ -62,7 +62,7 @@ pub(super) fn lowest_of(logits: impl Iterator<Item = f64>) -> f64 {
 pub(super) fn keep_from(row: &mut [f64], least: f64, min_keep: u32) {
     let kept = row.iter().filter(|logit| **logit >= least).count();
     // Where there are that many, the first ones are among them.
-    let best = if kept < min_keep as usize { best(row, min_keep) } else { Vec::new() };
+    let best = if kept < min_keep as usize { top_k_of(row, min_keep) } else { Vec::new() };
     let mut best = best.into_iter().peekable();
     for (id, logit) in (0..).zip(row) {
         let is_best = best.next_if_eq(&id).is_some();
@@ -74,7 +74,7 @@ pub(super) fn keep_from(row: &mut [f64], least: f64, min_keep: u32) {
 
 /// Bans all tokens but these and the first `min_keep` by (logit high first, id low first).
 pub(super) fn keep_and_best(row: &mut [f64], kept: impl IntoIterator<Item = u32>, min_keep: u32) {
-    let best = best(row, min_keep);
+    let best = top_k_of(row, min_keep);
     keep(row, kept.into_iter().chain(best));
 }
 
@@ -92,6 +92,6 @@ pub(super) fn keep(row: &mut [f64], kept: impl IntoIterator<Item = u32>) {
 }
 
 /// The first k allowed tokens by (logit high first, id low first); none where none is allowed.
-fn best(row: &[f64], k: u32) -> Vec<u32> {
+fn top_k_of(row: &[f64], k: u32) -> Vec<u32> {
     Row::new(row).map_or_else(|_| Vec::new(), |row| best_of(&row, k))
 }

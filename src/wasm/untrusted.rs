@@ -14,7 +14,7 @@ use js_sys::{
 use wasm_bindgen::prelude::*;
 
 use super::error::sampler_error;
-use super::lent::was_lent;
+use super::logits_buffer::shows_buffer;
 
 /// The most numbers that are taken over at once, 2^26: what is made of them must fit in 4 GiB as well.
 pub const MAX_LENGTH: u32 = 1 << 26;
@@ -63,7 +63,7 @@ pub fn attached(array: &JsValue) -> Result<(), JsValue> {
     if attached {
         return Ok(());
     }
-    if was_lent(array) {
+    if shows_buffer(array) {
         let message = "the buffer was lent before wasm's memory grew; ask logitsBuffer for it again, then fill it";
         return Err(sampler_error("logits_buffer_detached", message));
     }
