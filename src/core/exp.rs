@@ -344,4 +344,15 @@ mod tests {
             assert_eq!(multiply(a, b), high << 2 | low >> 126, "{a:x} times {b:x}");
         }
     }
+
+    /// Of every magnitude, on which the shifts of the accurate phase depend.
+    #[test]
+    fn large_arguments_overflow_and_small_ones_vanish() {
+        for exponent in 10..1024 {
+            for significand in [0, 1, 1 << 51, (1 << 52) - 1, draw(7, exponent, 0) >> 12] {
+                let x = f64::from_bits((exponent + 1023) << 52 | significand);
+                assert_eq!((exp(x), exp(-x)), (f64::INFINITY, 0.0), "{x:e}");
+            }
+        }
+    }
 }
