@@ -122,10 +122,10 @@ describe("processors", () => {
   it("of every name and version the sampler knows come in, and no other", () => {
     const schema = JSON.parse(stateSchema()) as {
       $defs: {
-        processor: { oneOf: { properties: { name: { const: string }; version: { const: number } | { enum: number[] } } }[] };
+        Processor: { oneOf: { properties: { name: { const: string }; version: { const: number } | { enum: number[] } } }[] };
       };
     };
-    const known = schema.$defs.processor.oneOf.map(({ properties: { name, version } }) => ({
+    const known = schema.$defs.Processor.oneOf.map(({ properties: { name, version } }) => ({
       name: name.const,
       versions: "enum" in version ? version.enum : [version.const],
     }));
