@@ -19,7 +19,7 @@ export const crates = {
     names: { quillmate_server: "lib.rs" },
     order:
       "hex, hub, lookup < model < constraint, environment, text < store < engine < error < limits, serve, token" +
-      " < app < stream < routes, site < lib < main",
+      " < app, messages < stream < openapi < routes, site < lib < main",
   },
   // Ready for `circles.mjs server sampler` in scripts/test.
   sampler: {

@@ -3,13 +3,12 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use quillmate_sampler::constraint::ConstraintError;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::constraint::{Constraints, Kept, prepare};
 use crate::engine;
-use crate::error::{ApiError, from_model};
+use crate::error::{ApiError, Code, from_model};
 use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::model::LanguageModel;
@@ -95,11 +94,7 @@ impl App {
     /// The model, or why not yet.
     pub fn model(&self) -> Result<Arc<dyn LanguageModel>, ApiError> {
         self.model.get().cloned().ok_or_else(|| {
-            ApiError::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "model_loading",
-                "the model is still being loaded; /api/health says how far it is",
-            )
+            ApiError::new(Code::ModelLoading, "the model is still being loaded; /api/health says how far it is")
         })
     }
 
@@ -118,13 +113,7 @@ impl App {
     ) -> Result<(), ApiError> {
         let begun = tokio::time::timeout(TRIAL, Arc::clone(&self.trials).acquire_owned()).await;
         let permit = begun
-            .map_err(|_| {
-                ApiError::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "constraints_busy",
-                    "other constraints are being read; try again",
-                )
-            })?
+            .map_err(|_| ApiError::new(Code::ConstraintsBusy, "other constraints are being read; try again"))?
             .map_err(ApiError::internal)?;
         let (told, outcome) = oneshot::channel();
         let done = move |ready| {
@@ -152,11 +141,7 @@ impl App {
         let permit = tokio::time::timeout(TOKENIZATION, Arc::clone(places).acquire_owned())
             .await
             .map_err(|_| {
-                ApiError::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "tokenizer_busy",
-                    "the tokens of other texts are being looked for; try again",
-                )
+                ApiError::new(Code::TokenizerBusy, "the tokens of other texts are being looked for; try again")
             })?
             .map_err(ApiError::internal)?;
         blocking(move || {

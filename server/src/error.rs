@@ -1,83 +1,341 @@
 //! What a caller is told when something is refused: a status, a stable code, a message for people, and the value at fault.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use quillmate_sampler::Refusal;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::constraint::{TakeError, Unusable};
-use crate::model::ModelError;
+use crate::model::{Identity, ModelError};
 use crate::store::StoreError;
 
-/// An error as it leaves the server: `{"error": {"code", "message", …details}}`.
+macro_rules! codes {
+    ($($(#[doc = $means:literal])+ $Name:ident = $code:literal, $STATUS:ident;)+) => {
+        /// The server's own codes. Those of the sampler come as bad requests, with the sampler's own names.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code {
+            $($(#[doc = $means])+ $Name,)+
+        }
+
+        impl Code {
+            /// All of them, by status.
+            pub const ALL: &[Self] = &[$(Self::$Name),+];
+
+            /// The code as a client sees it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Name => $code,)+
+                }
+            }
+
+            /// The status it comes with.
+            pub const fn status(self) -> StatusCode {
+                match self {
+                    $(Self::$Name => StatusCode::$STATUS,)+
+                }
+            }
+
+            /// What it says, in Markdown.
+            pub fn means(self) -> &'static str {
+                match self {
+                    $(Self::$Name => concat!($($means),+).trim_start(),)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The body is not UTF-8, or not one JSON object.
+    JsonSyntax = "json_syntax", BAD_REQUEST;
+    /// The body's objects and lists are more than 127 deep in one another.
+    JsonTooDeep = "json_too_deep", BAD_REQUEST;
+    /// A field of the body or the query is missing.
+    FieldMissing = "field_missing", BAD_REQUEST;
+    /// A field of the body or the query is not known.
+    FieldUnknown = "field_unknown", BAD_REQUEST;
+    /// A field of the body or the query is given twice.
+    FieldRepeated = "field_repeated", BAD_REQUEST;
+    /// The body broke off.
+    BodyIncomplete = "body_incomplete", BAD_REQUEST;
+    /// The prompt has no tokens.
+    PromptEmpty = "prompt_empty", BAD_REQUEST;
+    /// The prompt has more tokens than `prompt_tokens`, with `value` and `limit`.
+    PromptTooLong = "prompt_too_long", BAD_REQUEST;
+    /// Prompt, tokens before the start and `length` together do not fit the model's `context`, with `value` and `limit`.
+    ContextTooLong = "context_too_long", BAD_REQUEST;
+    /// `length` is not from 1 to `run_tokens`, with `value` and `limit`.
+    LengthOutOfRange = "length_out_of_range", BAD_REQUEST;
+    /// The vocabulary has no token for a character, which is named in `character`.
+    TextNotEncodable = "text_not_encodable", BAD_REQUEST;
+    /// A token id of the state is not below `vocab`, with its `index` in prompt and tokens together and `limit`.
+    TokenOutOfRange = "token_out_of_range", BAD_REQUEST;
+    /// `from` is no step of the run.
+    FromOutOfRange = "from_out_of_range", BAD_REQUEST;
+    /// The constraint has more bytes than `constraint_bytes`, with `value` and `limit`.
+    ConstraintTooLong = "constraint_too_long", BAD_REQUEST;
+    /// The constraint has more than one of its three fields.
+    ConstraintAmbiguous = "constraint_ambiguous", BAD_REQUEST;
+    /// The constraint is no schema, grammar or regular expression, or says nothing that can be written.
+    ConstraintInvalid = "constraint_invalid", BAD_REQUEST;
+    /// The call carries no token, see *Who may ask*.
+    TokenMissing = "token_missing", UNAUTHORIZED;
+    /// The call carries another token than the server's.
+    TokenWrong = "token_wrong", UNAUTHORIZED;
+    /// The request does not name this server, or names two; `--allow-host` adds a name.
+    HostRefused = "host_refused", FORBIDDEN;
+    /// A page of another server asks, or two are named; `--allow-origin` lets a page ask.
+    OriginRefused = "origin_refused", FORBIDDEN;
+    /// There is nothing at this path.
+    NotFound = "not_found", NOT_FOUND;
+    /// There is no run with this `id`.
+    RunNotFound = "run_not_found", NOT_FOUND;
+    /// No tokenizer with this digest is kept.
+    TokenizerNotFound = "tokenizer_not_found", NOT_FOUND;
+    /// The path has no such method.
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
+    /// The body did not come in time, with `limit` in milliseconds.
+    BodyTimeout = "body_timeout", REQUEST_TIMEOUT;
+    /// The run is whole; there is nothing to resume.
+    RunFinished = "run_finished", CONFLICT;
+    /// The run is being written; stop it first.
+    RunRunning = "run_running", CONFLICT;
+    /// The run belongs to another model, with `run_model` and `loaded_model`.
+    ModelMismatch = "model_mismatch", CONFLICT;
+    /// The constraint is of another `engine` than this server has.
+    ConstraintMismatch = "constraint_mismatch", CONFLICT;
+    /// The run's start, length or constraint in the store is not what was asked for.
+    StoreAltered = "store_altered", CONFLICT;
+    /// The body has more bytes than `body_bytes`, with `limit`.
+    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE;
+    /// The body was not sent as `Content-Type: application/json`.
+    BodyNotJson = "body_not_json", UNSUPPORTED_MEDIA_TYPE;
+    /// As many runs are being written as may be, with `limit`.
+    TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS;
+    /// As many streams are being watched as may be, with `limit`.
+    TooManyStreams = "too_many_streams", TOO_MANY_REQUESTS;
+    /// The server failed; its log says why.
+    Internal = "internal", INTERNAL_SERVER_ERROR;
+    /// No run can be begun now, with `problems`.
+    NotReady = "not_ready", SERVICE_UNAVAILABLE;
+    /// The model is still being loaded. Stored runs can be read, watched and verified meanwhile.
+    ModelLoading = "model_loading", SERVICE_UNAVAILABLE;
+    /// The server is stopping.
+    ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE;
+    /// The tokens of other texts are being looked for.
+    TokenizerBusy = "tokenizer_busy", SERVICE_UNAVAILABLE;
+    /// Other constraints are being read.
+    ConstraintsBusy = "constraints_busy", SERVICE_UNAVAILABLE;
+    /// As many connections are open as may be, with `limit`.
+    TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE;
+    /// Frames take all the bytes they may, with `used`, `needed` and `limit`.
+    StoreFull = "store_full", INSUFFICIENT_STORAGE;
+    /// The disk has no room, of a new run with `free` and `needed`.
+    DiskFull = "disk_full", INSUFFICIENT_STORAGE;
+}
+
+/// The sampler's refusal of a field of another type.
+pub const FIELD_TYPE: &str = "field_type";
+
+/// The sampler's refusals of settings, with or without processors, and of a seed.
+pub const SETTINGS: [&str; 12] = [
+    "temperature_out_of_range",
+    "top_k_out_of_range",
+    "top_p_out_of_range",
+    "seed_not_string",
+    "seed_malformed",
+    "processor_unknown",
+    "processor_version_unknown",
+    "processor_parameter",
+    "processor_empty",
+    "processor_token_repeated",
+    "processor_repeated",
+    "processor_token",
+];
+
+/// The sampler's refusals of a state, besides those of its settings and its seed.
+pub const STATE: [&str; 3] = ["contract_unknown", "format_unknown", "step_mismatch"];
+
+/// The sampler's refusals of a constraint, and of tokens that did not follow it.
+pub const CONSTRAINT: [&str; 6] = [
+    "constraint_dead_end",
+    "constraint_violated",
+    "constraint_vocabulary",
+    "constraint_empty",
+    "constraint_too_complex",
+    "constraint_failed",
+];
+
+/// Every code a call can be refused with. The schema says what those of the server mean.
+struct ErrorCode;
+
+impl JsonSchema for ErrorCode {
+    fn schema_name() -> Cow<'static, str> {
+        "ErrorCode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let own = Code::ALL.iter().map(|code| json!({ "const": code.name(), "description": code.means() }));
+        let sampler = [&[FIELD_TYPE][..], &SETTINGS, &STATE, &CONSTRAINT].concat();
+        let sampler =
+            json!({ "enum": sampler, "description": "A code of the sampler; CONTRACT.md says what it means." });
+        let all: Vec<Value> = own.chain([sampler]).collect();
+        json_schema!({ "description": "Stable. A later release may add codes.", "oneOf": all })
+    }
+}
+
+/// What every refusal answers with.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ErrorAnswer {
+    /// What was refused, and why.
+    pub error: Refused,
+}
+
+/// A refusal. Which details it has is said with its code.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Refused {
+    /// Stable, for programs.
+    #[schemars(with = "ErrorCode")]
+    pub code: &'static str,
+    /// For people; it may change at any time.
+    pub message: String,
+    /// The id that was given, shortened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub id: Option<String>,
+    /// Where, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub index: Option<u64>,
+    /// The number at fault. `null`: JSON has no such number, and the message names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
+    pub value: Option<Value>,
+    /// Bytes that frames take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub used: Option<u64>,
+    /// Bytes of frames the disk has room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub free: Option<u64>,
+    /// Bytes the run may need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub needed: Option<u64>,
+    /// How much there may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub limit: Option<u64>,
+    /// The character that has no token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub character: Option<String>,
+    /// The model the run belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Identity")]
+    pub run_model: Option<Identity>,
+    /// The model the server has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Identity")]
+    pub loaded_model: Option<Identity>,
+    /// Why no run can be begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Problem>")]
+    pub problems: Option<Vec<Problem>>,
+}
+
+/// One reason why no run can be begun.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Problem {
+    /// Stable, for programs.
+    pub code: ProblemCode,
+    /// For people.
+    pub message: &'static str,
+}
+
+/// What keeps a server from beginning a run.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemCode {
+    /// The server is stopping.
+    ShuttingDown,
+    /// The model is still being loaded.
+    ModelLoading,
+    /// Frames take all the bytes they may.
+    StoreFull,
+    /// The disk has no room for another run.
+    DiskFull,
+    /// The store cannot be read.
+    StoreError,
+}
+
+/// A refusal with its status.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     status: StatusCode,
-    code: String,
-    message: String,
-    details: Vec<(String, Value)>,
+    // Boxed, since it is moved through every result.
+    answer: Box<ErrorAnswer>,
 }
 
 impl ApiError {
     /// Seconds after which a call that was refused for now may be made again.
     pub const RETRY_AFTER: u8 = 1;
 
-    /// An error with a status, a stable code and a message.
-    pub fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { status, code: code.into(), message: message.into(), details: Vec::new() }
+    /// A refusal with a code of the server, whose status it has, and a message.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self::of(code.status(), code.name(), message.into())
     }
 
-    /// Something in the request is wrong.
-    pub fn bad_request(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, code, message)
+    fn of(status: StatusCode, code: &'static str, message: String) -> Self {
+        Self { status, answer: Box::new(ErrorAnswer { error: Refused { code, message, ..Refused::default() } }) }
     }
 
     /// There is no such run.
     pub fn no_such_run(id: &str) -> Self {
         let shown: String = id.chars().take(64).collect();
-        Self::new(StatusCode::NOT_FOUND, "run_not_found", format!("there is no run {shown:?}")).with("id", shown)
+        Self::new(Code::RunNotFound, format!("there is no run {shown:?}")).with(|it| it.id = Some(shown))
     }
 
     /// The server is about to stop.
     pub fn shutting_down() -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "shutting_down",
-            "the server is stopping; the run goes on when it is back",
-        )
+        Self::new(Code::ShuttingDown, "the server is stopping; the run goes on when it is back")
     }
 
     /// Something went wrong that is not the caller's fault; the cause goes to the log.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server could not do this; its log says why")
+        Self::new(Code::Internal, "the server could not do this; its log says why")
     }
 
-    /// Adds a detail.
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.details.push((name.into(), value.into()));
+    /// Adds details.
+    pub fn with(mut self, details: impl FnOnce(&mut Refused)) -> Self {
+        details(&mut self.answer.error);
         self
     }
 
     /// The stable code.
-    pub fn code(&self) -> &str {
-        &self.code
+    pub fn code(&self) -> &'static str {
+        self.answer.error.code
     }
 
-    /// The error as JSON.
-    pub fn to_json(&self) -> Value {
-        let mut error = json!({"code": self.code, "message": self.message});
-        if let Value::Object(fields) = &mut error {
-            fields.extend(self.details.clone());
-        }
-        json!({"error": error})
+    /// The answer as JSON text.
+    pub fn to_json(&self) -> String {
+        json!(self.answer).to_string()
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(self.to_json())).into_response();
+        let mut response = (self.status, Json(&self.answer)).into_response();
         // What is refused for now, and not for what it is.
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(u16::from(Self::RETRY_AFTER)));
@@ -92,15 +350,10 @@ impl IntoResponse for ApiError {
 /// Every refusal of the sampler is a bad request here, with the sampler's own code.
 impl<R: Refusal> From<R> for ApiError {
     fn from(refusal: R) -> Self {
-        let mut error = Self::bad_request(refusal.code(), refusal.to_string());
-        if let Some(index) = refusal.index() {
-            error = error.with("index", index);
-        }
-        if let Some(value) = refusal.value() {
-            // JSON has no NaN and no infinity; the message names them.
-            error = error.with("value", value);
-        }
-        error
+        Self::of(StatusCode::BAD_REQUEST, refusal.code(), refusal.to_string()).with(|it| {
+            it.index = refusal.index();
+            it.value = refusal.value().map(Value::from);
+        })
     }
 }
 
@@ -108,8 +361,8 @@ impl From<Unusable> for ApiError {
     fn from(error: Unusable) -> Self {
         match error {
             Unusable::Constraint(error) => error.into(),
-            Unusable::Mismatch { .. } => Self::new(StatusCode::CONFLICT, error.code(), error.to_string()),
-            Unusable::Invalid(_) => Self::bad_request(error.code(), error.to_string()),
+            Unusable::Mismatch { .. } => Self::new(Code::ConstraintMismatch, error.to_string()),
+            Unusable::Invalid(_) => Self::new(Code::ConstraintInvalid, error.to_string()),
         }
     }
 }
@@ -118,7 +371,7 @@ impl From<TakeError> for ApiError {
     fn from(error: TakeError) -> Self {
         match error {
             TakeError::Field(error) => error.into(),
-            TakeError::Ambiguous(_) => Self::bad_request("constraint_ambiguous", error.to_string()),
+            TakeError::Ambiguous(_) => Self::new(Code::ConstraintAmbiguous, error.to_string()),
             TakeError::Unusable(error) => error.into(),
         }
     }
@@ -130,8 +383,7 @@ pub fn from_store(error: StoreError) -> ApiError {
         StoreError::DiskFull => {
             tracing::warn!("the disk is full");
             ApiError::new(
-                StatusCode::INSUFFICIENT_STORAGE,
-                error.code(),
+                Code::DiskFull,
                 "the disk of the data folder is full; make room on it, or delete runs that are no longer wanted",
             )
         }
@@ -142,14 +394,14 @@ pub fn from_store(error: StoreError) -> ApiError {
 /// A model's failure, told to a caller.
 pub fn from_model(error: ModelError) -> ApiError {
     match error {
-        ModelError::NotEncodable(character) => ApiError::bad_request(
-            error.code(),
+        ModelError::NotEncodable(character) => ApiError::new(
+            Code::TextNotEncodable,
             format!(
                 "the model has no token for {character:?} (U+{:04X}); take it out of the text",
                 u32::from(character)
             ),
         )
-        .with("character", character.to_string()),
+        .with(|it| it.character = Some(character.to_string())),
         other => ApiError::internal(other),
     }
 }

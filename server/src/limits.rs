@@ -3,14 +3,15 @@
 //! Nothing is ever pruned: where room runs out, the *next* thing is refused, and a run that was accepted has its room
 //! set aside for its last step.
 
-use axum::http::StatusCode;
 use quillmate_sampler::{Frame, GeneratorState};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 
 /// The limits of one server; each is a flag.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, clap::Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, clap::Args)]
+#[schemars(deny_unknown_fields)]
 pub struct Limits {
     /// Bytes of a request's body.
     #[arg(long = "max-body-bytes", value_name = "N", default_value_t = 1 << 20)]
@@ -40,87 +41,79 @@ impl Limits {
     /// Refuses a prompt that is empty or too long.
     pub fn check_prompt(&self, tokens: usize) -> Result<(), ApiError> {
         if tokens == 0 {
-            return Err(ApiError::bad_request(
-                "prompt_empty",
+            return Err(ApiError::new(
+                Code::PromptEmpty,
                 "the prompt has no tokens; the model needs a beginning to go on from",
             ));
         }
-        over("prompt_too_long", "tokens of prompt", tokens as u64, self.prompt_tokens as u64)
+        over(Code::PromptTooLong, "tokens of prompt", tokens as u64, self.prompt_tokens as u64)
     }
 
     /// Refuses a prompt of more bytes than so many tokens can have, before anybody looks for its tokens. `longest` is the
     /// most bytes of a token.
     pub fn check_prompt_bytes(&self, bytes: usize, longest: usize) -> Result<(), ApiError> {
         let least = bytes.div_ceil(longest.max(1));
-        over("prompt_too_long", "tokens of prompt, at the least,", least as u64, self.prompt_tokens as u64)
+        over(Code::PromptTooLong, "tokens of prompt, at the least,", least as u64, self.prompt_tokens as u64)
     }
 
     /// Refuses a length of nothing or of too much.
     pub fn check_length(&self, length: u64) -> Result<u32, ApiError> {
         match u32::try_from(length) {
             Ok(short) if (1..=self.run_tokens).contains(&short) => Ok(short),
-            _ => Err(ApiError::bad_request(
-                "length_out_of_range",
+            _ => Err(ApiError::new(
+                Code::LengthOutOfRange,
                 format!("length must be from 1 to {}, but is {length}", self.run_tokens),
             )
-            .with("value", length)
-            .with("limit", self.run_tokens)),
+            .with(|it| (it.value, it.limit) = (Some(length.into()), Some(self.run_tokens.into())))),
         }
     }
 
     /// Refuses a constraint of too many bytes.
     pub fn check_constraint(&self, bytes: usize) -> Result<(), ApiError> {
-        over("constraint_too_long", "bytes of constraint", bytes as u64, self.constraint_bytes.into())
+        over(Code::ConstraintTooLong, "bytes of constraint", bytes as u64, self.constraint_bytes.into())
     }
 
     /// Too many runs at once.
     pub fn too_many_runs(&self) -> ApiError {
         ApiError::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_runs",
+            Code::TooManyRuns,
             format!("{} runs are being written already; wait for one or stop one", self.runs),
         )
-        .with("limit", self.runs)
+        .with(|it| it.limit = Some(self.runs.into()))
     }
 
     /// No room for another run's frames.
     pub fn store_full(&self, used: u64, needed: u64) -> ApiError {
         ApiError::new(
-            StatusCode::INSUFFICIENT_STORAGE,
-            "store_full",
+            Code::StoreFull,
             format!(
                 "frames take {used} bytes of {}, and this run may need {needed}; delete runs that are no longer wanted",
                 self.frame_bytes
             ),
         )
-        .with("used", used)
-        .with("needed", needed)
-        .with("limit", self.frame_bytes)
+        .with(|it| (it.used, it.needed, it.limit) = (Some(used), Some(needed), Some(self.frame_bytes)))
     }
 }
 
 /// No room on the disk for a run.
 pub fn disk_full(free: u64, needed: u64) -> ApiError {
     ApiError::new(
-        StatusCode::INSUFFICIENT_STORAGE,
-        "disk_full",
+        Code::DiskFull,
         format!(
             "the disk of the data folder has room for {free} bytes of frames, and this run may need {needed}; make room \
              on it, or delete runs that are no longer wanted"
         ),
     )
-    .with("free", free)
-    .with("needed", needed)
+    .with(|it| (it.free, it.needed) = (Some(free), Some(needed)))
 }
 
 /// Refuses a count above its limit.
-pub fn over(code: &str, what: &str, value: u64, limit: u64) -> Result<(), ApiError> {
+pub fn over(code: Code, what: &str, value: u64, limit: u64) -> Result<(), ApiError> {
     if value <= limit {
         return Ok(());
     }
-    Err(ApiError::bad_request(code, format!("{value} {what} are more than the limit of {limit}"))
-        .with("value", value)
-        .with("limit", limit))
+    Err(ApiError::new(code, format!("{value} {what} are more than the limit of {limit}"))
+        .with(|it| (it.value, it.limit) = (Some(value.into()), Some(limit))))
 }
 
 /// The most bytes that `length` frames of a run can take, at this vocabulary.

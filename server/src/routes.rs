@@ -1,27 +1,34 @@
 //! The calls of API.md. Each reads its input strictly, asks, and answers; what a client sends are claims.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, RawQuery, Request, State};
+use axum::handler::Handler;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Json, Router, middleware};
 use quillmate_sampler::json::{FieldError, Object};
-use quillmate_sampler::wire::state::{RunSettings, take_seed, take_settings};
+use quillmate_sampler::wire::state::RunSettings;
 use quillmate_sampler::wire::version::RECORD_FORMAT;
 use quillmate_sampler::{Claim, GeneratorState, Record, RecordFile, StateError, Stop, Verdict, verify};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::constraint::Kept;
-use crate::error::{ApiError, from_store};
+use crate::error::{ApiError, CONSTRAINT, Code, Problem, ProblemCode, SETTINGS, STATE, from_store};
 use crate::limits::{disk_full, frame_bytes_bound, over};
+use crate::messages::{
+    ClaimForm, Health, HealthStatus, ModelInfo, NewRun, Ready, RecordForm, RecordHead, Run, RunFromState, RunFromText,
+    StreamQuery, TokenTableQuery, Tokenize, Tokens, VerdictForm, Work,
+};
+use crate::openapi::{self, Call};
 use crate::store::{Admission, Deletion, Status, StoredRun};
 use crate::stream;
 use crate::text;
@@ -33,19 +40,8 @@ type Shared = State<Arc<App>>;
 /// The API. Where there is a token, every call must carry it.
 pub fn api(app: Arc<App>, token: Option<Token>) -> Router {
     let limit = app.limits.body_bytes;
-    let router = Router::new()
-        .route("/api/health", get(health))
-        .route("/api/ready", get(ready))
-        .route("/api/model", get(model))
-        .route("/api/model/tokens", get(token_table))
-        .route("/api/tokenize", post(tokenize))
-        .route("/api/runs", post(create))
-        .route("/api/runs/{id}", get(run).delete(delete))
-        .route("/api/runs/{id}/stop", post(stop))
-        .route("/api/runs/{id}/resume", post(resume))
-        .route("/api/runs/{id}/stream", get(follow))
-        .route("/api/runs/{id}/verify", post(check))
-        .route("/api/runs/{id}/record", get(record))
+    let router = routes().into_iter().fold(Router::new(), |router, (call, handler)| router.route(call.path, handler));
+    let router = router
         .route("/api/{*rest}", axum::routing::any(no_such_call))
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(limit))
@@ -56,17 +52,169 @@ pub fn api(app: Arc<App>, token: Option<Token>) -> Router {
     }
 }
 
+/// Every call with its handler. The router and the description are made from this list.
+fn routes() -> Vec<(Call, MethodRouter<Arc<App>>)> {
+    let by_id =
+        |method, path, name, does| Call::new(method, path, name, does).refuses(&[Code::RunNotFound, Code::DiskFull]);
+    vec![
+        route(
+            Call::new(Method::GET, "/api/health", "health", "How far the server is, and what it has done.")
+                .answers::<Health>(StatusCode::OK, "How far it is."),
+            health,
+        ),
+        route(
+            Call::new(Method::GET, "/api/ready", "ready", "Whether a run could be begun now.")
+                .answers::<Ready>(StatusCode::OK, "It could.")
+                .refuses(&[Code::NotReady]),
+            ready,
+        ),
+        route(
+            Call::new(Method::GET, "/api/openapi.json", "openapi", "This description.")
+                .answers::<Map<String, Value>>(StatusCode::OK, "The description, in OpenAPI 3.1."),
+            openapi,
+        ),
+        route(
+            Call::new(Method::GET, "/api/model", "model", "The loaded model, and the server's limits.")
+                .answers::<ModelInfo>(StatusCode::OK, "The model.")
+                .refuses(&[Code::ModelLoading]),
+            model,
+        ),
+        route(
+            Call::new(Method::GET, "/api/model/tokens", "tokenTable", "The bytes of every token.")
+                .query::<TokenTableQuery>()
+                .answers_bytes("application/octet-stream", "See *Token table*. `ETag` is the tokenizer's digest.")
+                .answers_nothing(StatusCode::NOT_MODIFIED, "`If-None-Match` names this table.")
+                .refuses(&[Code::ModelLoading, Code::TokenizerNotFound, Code::DiskFull]),
+            token_table,
+        ),
+        route(
+            Call::new(Method::POST, "/api/tokenize", "tokenize", "The tokens of a text.")
+                .body::<Tokenize>()
+                .answers::<Tokens>(StatusCode::OK, "The tokens.")
+                .refuses(&[Code::ModelLoading, Code::TextNotEncodable, Code::TokenizerBusy]),
+            tokenize,
+        ),
+        route(
+            Call::new(Method::POST, "/api/runs", "createRun", "Begins a run.")
+                .body::<NewRun>()
+                .answers::<Run>(StatusCode::CREATED, "The run, whose path is in `Location`.")
+                .refuses(&[
+                    Code::ModelLoading,
+                    Code::PromptEmpty,
+                    Code::PromptTooLong,
+                    Code::ContextTooLong,
+                    Code::LengthOutOfRange,
+                    Code::TextNotEncodable,
+                    Code::TokenizerBusy,
+                    Code::TokenOutOfRange,
+                    Code::ConstraintTooLong,
+                    Code::ConstraintAmbiguous,
+                    Code::ConstraintInvalid,
+                    Code::ConstraintMismatch,
+                    Code::ConstraintsBusy,
+                    Code::TooManyRuns,
+                    Code::StoreFull,
+                    Code::DiskFull,
+                    // It may be deleted before it is shown.
+                    Code::RunNotFound,
+                ])
+                .refuses_as_the_sampler(&SETTINGS)
+                .refuses_as_the_sampler(&STATE)
+                .refuses_as_the_sampler(&CONSTRAINT),
+            create,
+        ),
+        route(
+            by_id(Method::GET, "/api/runs/{id}", "run", "Shows a run.").answers::<Run>(StatusCode::OK, "The run."),
+            run,
+        ),
+        route(
+            by_id(
+                Method::DELETE,
+                "/api/runs/{id}",
+                "deleteRun",
+                "Deletes a run, to make room. Where it fails the run is not shown any more, and the same call goes on with \
+                 the deletion.",
+            )
+            .answers_nothing(StatusCode::NO_CONTENT, "It is deleted.")
+            .refuses(&[Code::RunRunning]),
+            delete,
+        ),
+        route(
+            by_id(Method::POST, "/api/runs/{id}/stop", "stopRun", "Stops a run. One that does not run stays as it is.")
+                .answers::<Run>(StatusCode::OK, "The run.")
+                .refuses(&[Code::ModelLoading, Code::ShuttingDown]),
+            stop,
+        ),
+        route(
+            by_id(
+                Method::POST,
+                "/api/runs/{id}/resume",
+                "resumeRun",
+                "Lets a run go on that was stopped or failed, under its own model only.",
+            )
+            .answers::<Run>(StatusCode::OK, "The run.")
+            .refuses(&[
+                Code::ModelLoading,
+                Code::RunFinished,
+                Code::ModelMismatch,
+                Code::StoreAltered,
+                Code::TooManyRuns,
+                Code::StoreFull,
+            ]),
+            resume,
+        ),
+        route(
+            by_id(Method::GET, "/api/runs/{id}/stream", "streamRun", "The frames of a run, each once it is stored.")
+                .query::<StreamQuery>()
+                .answers_bytes(stream::MEDIA_TYPE, "See *Stream*.")
+                .refuses(&[Code::FromOutOfRange, Code::TooManyStreams]),
+            follow,
+        ),
+        route(
+            by_id(
+                Method::POST,
+                "/api/runs/{id}/verify",
+                "verifyRun",
+                "Recomputes a claim from the stored frames, with the package's `verify`. The run may still be being written.",
+            )
+            .body::<ClaimForm>()
+            .answers::<VerdictForm>(StatusCode::OK, "The verdict.")
+            .refuses(&[Code::StoreAltered])
+            .refuses_as_the_sampler(&SETTINGS)
+            .refuses_as_the_sampler(&STATE),
+            check,
+        ),
+        route(
+            by_id(Method::GET, "/api/runs/{id}/record", "runRecord", "All that a replay of the run needs.")
+                .answers::<RecordForm>(StatusCode::OK, "The record. A connection that breaks off is no whole record.")
+                .refuses(&[Code::TooManyStreams]),
+            record,
+        ),
+    ]
+}
+
+fn route<H: Handler<T, Arc<App>>, T: 'static>(call: Call, handler: H) -> (Call, MethodRouter<Arc<App>>) {
+    let method = MethodFilter::try_from(call.method.clone()).expect("a usual method");
+    (call, on(method, handler))
+}
+
+/// The description of the API, in OpenAPI 3.1.
+pub fn description() -> &'static Value {
+    static DESCRIPTION: LazyLock<Value> = LazyLock::new(|| openapi::document(routes().iter().map(|(call, _)| call)));
+    &DESCRIPTION
+}
+
+async fn openapi() -> Response {
+    answer(description())
+}
+
 async fn no_such_call(request: Request) -> ApiError {
     let path: String = request.uri().path().chars().take(100).collect();
-    ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path}"))
+    ApiError::new(Code::NotFound, format!("there is nothing at {path}"))
 }
 
 async fn wrong_method(request: Request) -> ApiError {
-    ApiError::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "method_not_allowed",
-        format!("{} is not possible here", request.method()),
-    )
+    ApiError::new(Code::MethodNotAllowed, format!("{} is not possible here", request.method()))
 }
 
 /// A body that is one JSON object, not yet looked into.
@@ -80,39 +228,27 @@ impl FromRequest<Arc<App>> for JsonBody {
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/json") {
-            return Err(ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "body_not_json",
-                "the body must be sent as Content-Type: application/json",
-            ));
+            return Err(ApiError::new(Code::BodyNotJson, "the body must be sent as Content-Type: application/json"));
         }
         let limit = app.limits.body_bytes;
         let bytes = tokio::time::timeout(app.body_deadline, Bytes::from_request(request, app)).await.map_err(|_| {
             let milliseconds = u64::try_from(app.body_deadline.as_millis()).unwrap_or(u64::MAX);
-            ApiError::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "body_timeout",
-                format!("the body did not come within {milliseconds} ms"),
-            )
-            .with("limit", milliseconds)
+            ApiError::new(Code::BodyTimeout, format!("the body did not come within {milliseconds} ms"))
+                .with(|it| it.limit = Some(milliseconds))
         })?;
         let bytes = bytes.map_err(|rejection| match rejection {
             BytesRejection::FailedToBufferBody(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                ApiError::new(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    "body_too_large",
-                    format!("the body has more than {limit} bytes"),
-                )
-                .with("limit", limit)
+                ApiError::new(Code::BodyTooLarge, format!("the body has more than {limit} bytes"))
+                    .with(|it| it.limit = Some(limit as u64))
             }
-            other => ApiError::bad_request("body_incomplete", other.to_string()),
+            other => ApiError::new(Code::BodyIncomplete, other.to_string()),
         })?;
         let text = std::str::from_utf8(&bytes)
-            .map_err(|error| ApiError::bad_request("json_syntax", format!("the body is not UTF-8: {error}")))?;
+            .map_err(|error| ApiError::new(Code::JsonSyntax, format!("the body is not UTF-8: {error}")))?;
         Object::parse(text).map(Self).map_err(|error| match error {
             // serde_json says so of what it did not read to its end; the rest of it may be right.
-            FieldError::Syntax(message) if message.contains("recursion limit") => ApiError::bad_request(
-                "json_too_deep",
+            FieldError::Syntax(message) if message.contains("recursion limit") => ApiError::new(
+                Code::JsonTooDeep,
                 "the body's objects and lists are more than 127 deep in one another; that is not looked into",
             ),
             other => other.into(),
@@ -137,56 +273,57 @@ impl FromRequestParts<Arc<App>> for RunId {
 /// Whether a run could be begun now, and why not.
 async fn ready(State(app): Shared) -> Answer {
     let mut problems = Vec::new();
-    let mut problem = |code: &str, message: &str| problems.push(json!({"code": code, "message": message}));
+    let mut problem = |code, message| problems.push(Problem { code, message });
     if *app.stopping.borrow() {
-        problem("shutting_down", "the server is stopping");
+        problem(ProblemCode::ShuttingDown, "the server is stopping");
     } else if app.model.get().is_none() {
-        problem("model_loading", "the model is still being loaded");
+        problem(ProblemCode::ModelLoading, "the model is still being loaded");
     }
     let room = app.room();
     match app.with_store(move |store| store.full(room)).await? {
         Ok(None) => {}
         Ok(Some(Admission::StoreFull { .. })) => {
-            problem("store_full", "frames take all the bytes they may; delete runs that are no longer wanted");
+            problem(
+                ProblemCode::StoreFull,
+                "frames take all the bytes they may; delete runs that are no longer wanted",
+            );
         }
-        Ok(Some(_)) => problem("disk_full", "the disk of the data folder has no room for another run"),
+        Ok(Some(_)) => problem(ProblemCode::DiskFull, "the disk of the data folder has no room for another run"),
         Err(error) => {
             tracing::error!(%error, "the store cannot be read");
-            problem("store_error", "the store cannot be read; the log says why");
+            problem(ProblemCode::StoreError, "the store cannot be read; the log says why");
         }
     }
     if problems.is_empty() {
-        return Ok(answer(&json!({"ready": true})));
+        return Ok(answer(&Ready { ready: true }));
     }
-    Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "no run can be begun now")
-        .with("problems", Value::Array(problems)))
+    Err(ApiError::new(Code::NotReady, "no run can be begun now").with(|it| it.problems = Some(problems)))
 }
 
 async fn health(State(app): Shared) -> Response {
-    let status = if app.model.get().is_some() { "ready" } else { "loading" };
+    let status = if app.model.get().is_some() { HealthStatus::Ready } else { HealthStatus::Loading };
     let work = app.engine.work();
-    answer(&json!({
-        "status": status,
-        "loaded_bytes": app.progress.loaded.load(Ordering::Relaxed),
-        "total_bytes": app.progress.total.load(Ordering::Relaxed),
-        "work": {
-            "passes": work.passes.load(Ordering::Relaxed),
-            "tokens": work.tokens.load(Ordering::Relaxed),
-            "drafted": work.drafted.load(Ordering::Relaxed),
-            "accepted": work.accepted.load(Ordering::Relaxed),
+    answer(&Health {
+        status,
+        loaded_bytes: app.progress.loaded.load(Ordering::Relaxed),
+        total_bytes: app.progress.total.load(Ordering::Relaxed),
+        work: Work {
+            passes: work.passes.load(Ordering::Relaxed),
+            tokens: work.tokens.load(Ordering::Relaxed),
+            drafted: work.drafted.load(Ordering::Relaxed),
+            accepted: work.accepted.load(Ordering::Relaxed),
         },
-    }))
+    })
 }
 
 async fn model(State(app): Shared) -> Answer {
     let model = app.model()?;
-    let mut body = json!(model.identity());
-    if let Value::Object(fields) = &mut body {
-        fields.insert("context".into(), model.context().into());
-        fields.insert("end_tokens".into(), model.end_tokens().into());
-        fields.insert("limits".into(), json!(app.limits));
-    }
-    Ok(answer(&body))
+    Ok(answer(&ModelInfo {
+        model: model.identity(),
+        context: model.context(),
+        end_tokens: model.end_tokens(),
+        limits: &app.limits,
+    }))
 }
 
 /// The bytes of every token. Asked for by digest (`?sha256=`) it never changes; asked for without, it is the loaded
@@ -206,11 +343,7 @@ async fn token_table(State(app): Shared, RawQuery(query): RawQuery, headers: Hea
             let key = digest.clone();
             let table = app.with_store(move |store| store.tokenizer(&key)).await?.map_err(from_store)?;
             let table = table.ok_or_else(|| {
-                ApiError::new(
-                    StatusCode::NOT_FOUND,
-                    "tokenizer_not_found",
-                    format!("there is no tokenizer with sha256 {shown:?}"),
-                )
+                ApiError::new(Code::TokenizerNotFound, format!("there is no tokenizer with sha256 {shown:?}"))
             })?;
             (digest, table.encode(), "public, max-age=31536000, immutable")
         }
@@ -230,56 +363,40 @@ async fn token_table(State(app): Shared, RawQuery(query): RawQuery, headers: Hea
 
 async fn tokenize(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let model = app.model()?;
-    let text = body.read(|it| Ok::<_, ApiError>(it.string("text")))?;
+    let Tokenize { text } = Tokenize::from_object(body)?;
     let tokens = app.encode(&app.texts, model, text).await?;
-    Ok(answer(&json!({"tokens": tokens})))
-}
-
-/// Where a run begins: a generator's state, or a text, a seed and settings.
-enum Begin {
-    State(GeneratorState),
-    Text(String, u64, RunSettings),
+    Ok(answer(&Tokens { tokens }))
 }
 
 /// Begins a run: from a text, a seed and settings, or from a generator's state, whose next token it then emits.
 async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let model = app.model()?;
-    let (constraint, begin, length) = body.read(|it| {
-        let constraint = Kept::take(it)?;
-        if let Some(constraint) = &constraint {
-            app.limits.check_constraint(constraint.to_json().len())?;
-        }
-        let begin = if it.has("start") {
-            Begin::State(GeneratorState::from_object(it.object("start"))?)
-        } else {
-            Begin::Text(it.string("prompt"), take_seed(it)?, take_settings(it)?)
-        };
-        Ok::<_, ApiError>((constraint, begin, it.integer("length")))
-    })?;
     // What can be refused at a glance is refused before the text is looked at.
-    let length = app.limits.check_length(length)?;
-    let start = match begin {
-        Begin::State(start) => start,
-        Begin::Text(prompt, seed, RunSettings { settings, processors }) => {
+    let (start, length, constraint) = match NewRun::from_object(body, &app.limits)? {
+        NewRun::FromState(RunFromState { start, length, constraint }) => {
+            (start, app.limits.check_length(length)?, constraint)
+        }
+        NewRun::FromText(RunFromText { prompt, seed, settings, length, constraint }) => {
+            let RunSettings { settings, processors } = settings;
+            let length = app.limits.check_length(length)?;
             app.limits.check_prompt_bytes(prompt.len(), model.tokens().longest())?;
             let prompt = app.encode(&app.prompts, Arc::clone(&model), prompt).await?;
-            GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors }
+            (GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors }, length, constraint)
         }
     };
     app.limits.check_prompt(start.prompt.len())?;
     let vocab = model.identity().vocab;
     let mut ids = start.prompt.iter().chain(&start.tokens);
     if let Some(at) = ids.position(|&id| id >= vocab) {
-        return Err(ApiError::bad_request(
-            "token_out_of_range",
+        return Err(ApiError::new(
+            Code::TokenOutOfRange,
             format!("token {at} of the context is not below {vocab}, the size of the vocabulary"),
         )
-        .with("index", at)
-        .with("limit", vocab));
+        .with(|it| (it.index, it.limit) = (Some(at as u64), Some(vocab.into()))));
     }
     start.processors.check_vocabulary(vocab).map_err(StateError::from)?;
     let context = start.prompt.len() + start.tokens.len() + length as usize;
-    over("context_too_long", "tokens of prompt and run together", context as u64, model.context() as u64)?;
+    over(Code::ContextTooLong, "tokens of prompt and run together", context as u64, model.context() as u64)?;
     if let Some(constraint) = &constraint {
         app.try_constraint(constraint.clone(), Arc::clone(&model), start.tokens.clone()).await?;
     }
@@ -339,17 +456,12 @@ async fn resume(State(app): Shared, RunId(id): RunId) -> Answer {
     let model = app.model()?;
     let run = load(&app, &id).await?;
     if run.status == Status::Finished {
-        return Err(ApiError::new(
-            StatusCode::CONFLICT,
-            "run_finished",
-            "the run is whole; there is nothing to resume",
-        ));
+        return Err(ApiError::new(Code::RunFinished, "the run is whole; there is nothing to resume"));
     }
     let loaded = model.identity();
     if !run.model.same_logits(loaded) {
         return Err(ApiError::new(
-            StatusCode::CONFLICT,
-            "model_mismatch",
+            Code::ModelMismatch,
             format!(
                 "the run belongs to model {} ({}, computed by {}), loaded is {} ({}, computed by {}); its record can be \
                  read and verified all the same",
@@ -361,8 +473,7 @@ async fn resume(State(app): Shared, RunId(id): RunId) -> Answer {
                 loaded.arithmetic
             ),
         )
-        .with("run_model", json!(run.model))
-        .with("loaded_model", json!(loaded)));
+        .with(|it| (it.run_model, it.loaded_model) = (Some(run.model.clone()), Some(loaded.clone()))));
     }
     check_unaltered(&run)?;
     let needed = frame_bytes_bound(&run.start, run.length, loaded.vocab);
@@ -399,9 +510,7 @@ async fn delete(State(app): Shared, RunId(id): RunId) -> Answer {
     });
     match deletion.await?.map_err(from_store)? {
         Deletion::Done => Ok(StatusCode::NO_CONTENT.into_response()),
-        Deletion::Running => {
-            Err(ApiError::new(StatusCode::CONFLICT, "run_running", "the run is being written; stop it first"))
-        }
+        Deletion::Running => Err(ApiError::new(Code::RunRunning, "the run is being written; stop it first")),
         Deletion::NoSuchRun => Err(ApiError::no_such_run(&id)),
     }
 }
@@ -414,8 +523,8 @@ async fn follow(State(app): Shared, RunId(id): RunId, RawQuery(query): RawQuery)
     let from = digits.parse().ok().filter(|from| (first..=last).contains(from) && !digits.starts_with('+'));
     let Some(from) = from else {
         let shown: String = digits.chars().take(40).collect();
-        return Err(ApiError::bad_request(
-            "from_out_of_range",
+        return Err(ApiError::new(
+            Code::FromOutOfRange,
             format!("from must be an integer from {first} to {last}, the steps of this run, but is {shown:?}"),
         ));
     };
@@ -426,12 +535,8 @@ async fn follow(State(app): Shared, RunId(id): RunId, RawQuery(query): RawQuery)
 /// A place among those who are being sent frames.
 fn stream_permit(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     Arc::clone(&app.streams).try_acquire_owned().map_err(|_| {
-        ApiError::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_streams",
-            format!("{} streams are being watched already", app.limits.streams),
-        )
-        .with("limit", app.limits.streams)
+        ApiError::new(Code::TooManyStreams, format!("{} streams are being watched already", app.limits.streams))
+            .with(|it| it.limit = Some(app.limits.streams as u64))
     })
 }
 
@@ -459,21 +564,21 @@ async fn check(State(app): Shared, RunId(id): RunId, JsonBody(body): JsonBody) -
     if let Verdict::Diverged(divergence) = &verdict {
         tracing::info!(%divergence, "a claim diverged");
     }
-    Ok(answer(&json!(verdict)))
+    Ok(answer(&verdict))
 }
 
 /// The whole record, form 3, sent piece by piece: a long run's frames need not fit in memory.
 async fn record(State(app): Shared, RunId(id): RunId) -> Answer {
     let run = load(&app, &id).await?;
     let permit = stream_permit(&app)?;
-    let head = json!({
-        "record": RECORD_FORMAT,
-        "identity": run.identity(),
-        "start": run.start,
-        "tokens": run.tokens,
-        "draws_used": RecordFile::draws(&run.start, run.tokens.len() as u64),
-        "decisions": null,
-        "stop": Stop {
+    let head = json!(RecordHead {
+        record: RECORD_FORMAT,
+        identity: run.identity(),
+        start: &run.start,
+        tokens: &run.tokens,
+        draws_used: RecordFile::draws(&run.start, run.tokens.len() as u64),
+        decisions: (),
+        stop: Stop {
             max_tokens: Some(run.length.into()),
             end_tokens: run.releases.last().map(|release| release.end_tokens.clone()),
             reason: run.reason.clone(),
@@ -494,8 +599,7 @@ fn check_unaltered(run: &StoredRun) -> Result<(), ApiError> {
     }
     tracing::warn!(run = run.id, "its start, length or constraint in the store is not what was asked for");
     Err(ApiError::new(
-        StatusCode::CONFLICT,
-        "store_altered",
+        Code::StoreAltered,
         "the run's start, length or constraint in the store is not what was asked for; somebody altered it",
     ))
 }
@@ -522,22 +626,22 @@ async fn show(app: &App, run: &StoredRun) -> Answer {
         })
         .await?
         .map_err(from_store)?;
-    Ok(answer(&json!({
-        "id": run.id,
-        "status": run.status,
-        "reason": run.reason,
-        "length": run.length,
-        "start": run.start,
-        "tokens": run.tokens,
-        "text": text,
-        "model": run.model,
-        "constraint": run.constraint.as_ref().map(Kept::show),
-    })))
+    Ok(answer(&Run {
+        id: &run.id,
+        status: run.status,
+        reason: run.reason.as_deref(),
+        length: run.length,
+        start: &run.start,
+        tokens: &run.tokens,
+        text,
+        model: &run.model,
+        constraint: run.constraint.as_ref().map(Kept::show),
+    }))
 }
 
 /// JSON that nobody keeps.
-fn answer(value: &Value) -> Response {
-    ([(header::CACHE_CONTROL, "no-store")], Json(value)).into_response()
+fn answer(message: &impl Serialize) -> Response {
+    ([(header::CACHE_CONTROL, "no-store")], Json(message)).into_response()
 }
 
 /// The value of a query's only field.
@@ -547,11 +651,11 @@ fn single<'a>(query: &'a str, name: &str) -> Result<&'a str, ApiError> {
         let (key, given) = pair.split_once('=').unwrap_or((pair, ""));
         if key != name {
             let key: String = key.chars().take(40).collect();
-            return Err(ApiError::bad_request("field_unknown", format!("field {key} of the query is not known")));
+            return Err(ApiError::new(Code::FieldUnknown, format!("field {key} of the query is not known")));
         }
         if value.replace(given).is_some() {
-            return Err(ApiError::bad_request("field_repeated", format!("field {name} of the query is given twice")));
+            return Err(ApiError::new(Code::FieldRepeated, format!("field {name} of the query is given twice")));
         }
     }
-    value.ok_or_else(|| ApiError::bad_request("field_missing", format!("field {name} of the query is missing")))
+    value.ok_or_else(|| ApiError::new(Code::FieldMissing, format!("field {name} of the query is missing")))
 }

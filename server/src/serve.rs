@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::http::StatusCode;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -19,7 +18,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -131,13 +130,9 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Connections, m
 
 /// What a connection is told for which there is no place.
 fn refusal(most: u32) -> String {
-    let error = ApiError::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "too_many_connections",
-        format!("{most} connections are open already"),
-    )
-    .with("limit", most);
-    let body = error.to_json().to_string();
+    let error = ApiError::new(Code::TooManyConnections, format!("{most} connections are open already"))
+        .with(|it| it.limit = Some(most.into()));
+    let body = error.to_json();
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: \
          {}\r\nconnection: close\r\n\r\n{body}",

@@ -14,7 +14,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate};
 use tower_http::services::ServeDir;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::stream::MEDIA_TYPE;
 
 /// What the page may load and do: its own files, its own server, WebAssembly. No inline script, no inline style.
@@ -55,20 +55,20 @@ impl Visitors {
     /// Refuses a foreign name for this server (a page elsewhere whose name was pointed here) and a foreign page. A name
     /// or a page given twice is refused too: whoever is on the way may have believed the other one.
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-        let once = |name, code: &str| {
+        let once = |name, code: Code| {
             let mut values = headers.get_all(name).iter();
             let value = values.next();
             if values.next().is_some() {
                 let message = format!("{name} is given more than once");
-                return Err(ApiError::new(StatusCode::FORBIDDEN, code, message));
+                return Err(ApiError::new(code, message));
             }
             let text = value.map(|value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase());
             Ok(text)
         };
-        let host = once(&header::HOST, "host_refused")?.unwrap_or_default();
+        let host = once(&header::HOST, Code::HostRefused)?.unwrap_or_default();
         // A request's first line may name a host too.
         if uri.authority().is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(&host)) {
-            return Err(ApiError::new(StatusCode::FORBIDDEN, "host_refused", "the request names two hosts"));
+            return Err(ApiError::new(Code::HostRefused, "the request names two hosts"));
         }
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -77,12 +77,11 @@ impl Visitors {
         if !self.hosts.iter().any(|known| known == name) {
             let shown: String = host.chars().take(100).collect();
             return Err(ApiError::new(
-                StatusCode::FORBIDDEN,
-                "host_refused",
+                Code::HostRefused,
                 format!("{shown:?} is not a name of this server; --allow-host adds one"),
             ));
         }
-        let Some(origin) = once(&header::ORIGIN, "origin_refused")? else {
+        let Some(origin) = once(&header::ORIGIN, Code::OriginRefused)? else {
             return Ok(());
         };
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -91,8 +90,7 @@ impl Visitors {
         }
         let shown: String = origin.chars().take(100).collect();
         Err(ApiError::new(
-            StatusCode::FORBIDDEN,
-            "origin_refused",
+            Code::OriginRefused,
             format!("pages of {shown:?} may not ask this server; --allow-origin lets them"),
         ))
     }
@@ -105,9 +103,7 @@ pub fn site(api: Router, www: Option<&Path>, visitors: Visitors) -> Router {
         Some(folder) => api.fallback_service(
             Router::new().fallback_service(ServeDir::new(folder)).layer(middleware::from_fn(caching)),
         ),
-        None => api.fallback(async || {
-            ApiError::new(StatusCode::NOT_FOUND, "not_found", "no page is served here; --www DIR serves one")
-        }),
+        None => api.fallback(async || ApiError::new(Code::NotFound, "no page is served here; --www DIR serves one")),
     };
     let compressed = DefaultPredicate::new().and(NotForContentType::const_new(MEDIA_TYPE));
     router

@@ -20,6 +20,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::app::App;
 use crate::error::{ApiError, from_store};
+use crate::messages::End;
 use crate::store::{Most, Status};
 
 /// The stream's media type. Of its own, so that nothing on the way holds it back to compress it.
@@ -96,7 +97,7 @@ pub fn stream(app: Arc<App>, id: String, from: u64, permit: OwnedSemaphorePermit
             // Whoever watches may be gone at any moment; then there is nobody to tell. Nor is one told who took too long:
             // a connection that ends without a last message was cut.
             Ok(None) => {}
-            Err(error) => drop(last.send(Ok(message(Kind::Error, error.to_json().to_string().as_bytes())))),
+            Err(error) => drop(last.send(Ok(message(Kind::Error, error.to_json().as_bytes())))),
         }
     });
     let headers = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")];
@@ -124,7 +125,7 @@ async fn follow(app: &Arc<App>, id: &str, from: u64, pieces: &Pieces) -> Result<
             continue;
         }
         if tail.status != Status::Running {
-            let end = json!({"status": tail.status, "reason": tail.reason, "step": next});
+            let end = json!(End { status: tail.status, reason: tail.reason.as_deref(), step: next });
             return Ok(Some(message(Kind::End, end.to_string().as_bytes())));
         }
         tokio::select! {

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 
 /// The fewest characters of a token; a shorter one can be guessed.
 const SHORTEST: usize = 16;
@@ -57,21 +57,23 @@ impl Token {
 
     /// Refuses a call that does not carry the token. How long that takes does not depend on how much of it is right.
     fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let refused = |code: &str, message: &str| ApiError::new(StatusCode::UNAUTHORIZED, code, message);
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let (Some(one), None) = (given.next(), given.next()) else {
-            return Err(refused("token_missing", "this server asks for a token: Authorization: Bearer TOKEN, once"));
+            return Err(ApiError::new(
+                Code::TokenMissing,
+                "this server asks for a token: Authorization: Bearer TOKEN, once",
+            ));
         };
         let token = one.to_str().ok().and_then(|one| one.split_once(' '));
         let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
         let Some(token) = token else {
-            return Err(refused("token_missing", "this server asks for a token: Authorization: Bearer TOKEN"));
+            return Err(ApiError::new(Code::TokenMissing, "this server asks for a token: Authorization: Bearer TOKEN"));
         };
         let digest: [u8; 32] = Sha256::digest(token).into();
         if bool::from(digest.ct_eq(&self.sha256)) {
             return Ok(());
         }
-        Err(refused("token_wrong", "this is not the server's token"))
+        Err(ApiError::new(Code::TokenWrong, "this is not the server's token"))
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use quillmate_sampler::json::Fields;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::grammar;
@@ -21,6 +22,18 @@ pub struct Kept {
     /// What was asked for.
     #[serde(flatten)]
     source: Source,
+}
+
+/// The constraint of a run, as a client sees it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "RunConstraint")]
+pub struct Shown<'a> {
+    /// What reads it, by name and version.
+    engine: &'a str,
+    #[serde(flatten)]
+    source: &'a Source,
+    /// SHA-256, in hex, of the constraint's compact JSON: `engine` first and without this.
+    sha256: String,
 }
 
 impl Kept {
@@ -40,12 +53,10 @@ impl Kept {
         serde_json::from_str(text)
     }
 
-    /// As a client sees it: with the digest of its compact JSON.
+    /// As a client sees it.
     #[must_use]
-    pub fn show(&self) -> Value {
-        let mut shown = json!(self);
-        shown["sha256"] = self.sha256().into();
-        shown
+    pub fn show(&self) -> Shown<'_> {
+        Shown { engine: &self.engine, source: &self.source, sha256: self.sha256() }
     }
 
     /// Which it is, in a word: what reads it and its digest. Two that differ in anything have different names.
@@ -79,8 +90,8 @@ mod tests {
         let kept = Kept { engine: ENGINE.into(), source: Source::JsonSchema(schema) };
         assert_eq!(kept.to_json(), expected);
         assert_eq!(Kept::from_json(&kept.to_json()).unwrap(), kept);
-        assert_eq!(kept.show()["sha256"], hex(&Sha256::digest(expected)));
-        assert_eq!(kept.name(), format!("{ENGINE} {}", kept.show()["sha256"].as_str().unwrap()));
+        assert_eq!(kept.show().sha256, hex(&Sha256::digest(expected)));
+        assert_eq!(kept.name(), format!("{ENGINE} {}", kept.show().sha256));
         let of_another_source = Kept { engine: ENGINE.into(), source: Source::JsonSchema(json!({})) };
         assert_ne!(kept.name(), of_another_source.name());
         let of_another_reader = Kept { engine: "another".into(), source: kept.source.clone() };

@@ -12,7 +12,7 @@ mod prepare;
 mod reader;
 mod source;
 
-pub use kept::Kept;
+pub use kept::{Kept, Shown};
 pub use prepare::{Constraints, Ready, prepare};
 pub use reader::{Compiled, ENGINE, STACK, Unusable};
 pub use source::{Source, TakeError};

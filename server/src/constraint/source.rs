@@ -1,6 +1,7 @@
 //! The source of a constraint, and how a request gives it.
 
 use quillmate_sampler::json::{Field, FieldError, Fields, Scalar};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -8,11 +9,12 @@ use super::guidance;
 use super::reader::Unusable;
 
 /// What a text must fit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Constraint")]
 pub enum Source {
     /// A JSON value that fits a schema. Its properties come in the schema's order.
-    JsonSchema(Value),
+    JsonSchema(#[schemars(with = "Map<String, Value>")] Value),
     /// A text of a grammar in llguidance's variant of Lark.
     Lark(String),
     /// A text that matches a regular expression, from its beginning to its end.

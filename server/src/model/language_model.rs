@@ -4,7 +4,8 @@ use super::error::ModelError;
 use super::token_table::TokenTable;
 
 /// Which model a run belongs to. Logits of another file are other numbers, so a run goes on under this one only.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Model", deny_unknown_fields)]
 pub struct Identity {
     /// A name for people.
     pub name: String,
@@ -13,7 +14,7 @@ pub struct Identity {
     /// What computes with it, by name and version. Another implementation gives other low bits from the same file, and
     /// one day another token.
     pub arithmetic: String,
-    /// SHA-256 of the encoded [`TokenTable`], in hex.
+    /// SHA-256 of the encoded token table, in hex.
     pub tokenizer_sha256: String,
     /// How many tokens the vocabulary has; ids are below it.
     pub vocab: u32,

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use quillmate_sampler::json::Object;
 use quillmate_sampler::{CRATE_VERSION, Environment, GeneratorState, TARGET};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, params};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -31,7 +32,7 @@ use schema::{ENVIRONMENTS, FROM_1, FROM_2, FROM_4, RELEASES, SCHEMA, SCHEMA_VERS
 pub use error::StoreError;
 
 /// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It is being written, or will be once the model is there.
@@ -143,7 +144,7 @@ impl StoredRun {
                 tokenizer_sha256: Some(self.model.tokenizer_sha256.clone()),
                 vocab: Some(self.model.vocab.into()),
             },
-            constraint: self.constraint.as_ref().map(|kept| kept.show().to_string()),
+            constraint: self.constraint.as_ref().map(|kept| serde_json::json!(kept.show()).to_string()),
         }
     }
 

@@ -8,11 +8,14 @@ mod fairness;
 mod hangup;
 mod limits;
 mod llama;
+mod openapi;
 mod privacy;
 mod processors;
 mod real_model;
 mod request;
 mod restart;
+#[path = "../../../tests/shared/schema_text.rs"]
+mod schema_text;
 mod site;
 mod speculation;
 mod store;

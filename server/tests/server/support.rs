@@ -1,11 +1,14 @@
 //! A server in a child process and a client to speak to it.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quillmate_sampler::{Environment, Frame, GeneratorState, Run};
+use quillmate_server::routes::description;
 use quillmate_server::store::Writer;
 use serde_json::{Value, json};
 
@@ -71,11 +74,17 @@ impl Server {
     }
 
     pub fn get(&self, path: &str) -> Answer {
-        read(self.agent.get(format!("{}{path}", self.address)).call().unwrap())
+        self.ask("GET", path)
     }
 
     pub fn delete(&self, path: &str) -> Answer {
-        read(self.agent.delete(format!("{}{path}", self.address)).call().unwrap())
+        self.ask("DELETE", path)
+    }
+
+    /// Makes a call without a body.
+    pub fn ask(&self, method: &str, path: &str) -> Answer {
+        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.address));
+        read(method, path, self.agent.run(request.body(()).unwrap()).unwrap())
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Answer {
@@ -83,7 +92,8 @@ impl Server {
     }
 
     pub fn post_text(&self, path: &str, kind: &str, body: &str) -> Answer {
-        read(self.agent.post(format!("{}{path}", self.address)).header("content-type", kind).send(body).unwrap())
+        let request = self.agent.post(format!("{}{path}", self.address)).header("content-type", kind);
+        read("POST", path, request.send(body).unwrap())
     }
 
     pub fn raw(&self, path: &str, headers: &[(&str, &str)]) -> ureq::http::Response<ureq::Body> {
@@ -182,11 +192,65 @@ pub fn refused(data: &Path, model: &str, flags: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn read(mut response: ureq::http::Response<ureq::Body>) -> Answer {
+/// Reads an answer, which must be one that the description of the API names.
+fn read(method: &str, path: &str, mut response: ureq::http::Response<ureq::Body>) -> Answer {
     let status = response.status().as_u16();
-    let text = response.body_mut().read_to_string().unwrap();
+    let bytes = response.body_mut().read_to_vec().unwrap();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     let body = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) };
+    check_answer(method, path, status, &body);
     (status, body)
+}
+
+/// Holds an answer of the API to its description.
+fn check_answer(method: &str, path: &str, status: u16, body: &Value) {
+    let path = path.split('?').next().unwrap();
+    if !path.starts_with("/api/") {
+        return;
+    }
+    let parts = |path: &'static str| path.split('/').collect::<Vec<_>>();
+    let given: Vec<_> = path.split('/').collect();
+    let paths = description()["paths"].as_object().unwrap();
+    let fits = |path: &'static str| {
+        let parts = parts(path);
+        parts.len() == given.len()
+            && parts.iter().zip(&given).all(|(part, given)| part == given || part.starts_with('{'))
+    };
+    let found = paths.iter().find(|(path, _)| fits(path));
+    let call = found.map(|(path, item)| (path, &item[method.to_lowercase()])).filter(|(_, call)| !call.is_null());
+    let Some((path, call)) = call else {
+        assert!([401, 403, 404, 405].contains(&status), "{method} {path} is not described: {status} {body}");
+        return;
+    };
+    let answer = &call["responses"][status.to_string()];
+    assert!(!answer.is_null(), "{method} {path}: {status} is not described: {body}");
+    let (path, method) = (path.replace('/', "~1"), method.to_lowercase());
+    if answer["content"]["application/json"].is_object() {
+        let schema = format!("/paths/{path}/{method}/responses/{status}/content/application~1json/schema");
+        check(&schema, body);
+    } else if answer["content"].is_null() {
+        assert_eq!(*body, Value::Null, "{method} {path} {status}");
+    }
+}
+
+/// Holds a message to a schema of the description.
+fn check(schema: &str, message: &Value) {
+    if let Err(error) = described(schema).validate(message) {
+        panic!("{schema}: {error}\n{message}");
+    }
+}
+
+/// A schema of the description, by its place in it.
+pub fn described(schema: &str) -> Arc<jsonschema::Validator> {
+    static SCHEMAS: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
+    let mut schemas = SCHEMAS.lock().unwrap();
+    let made = schemas.entry(schema.to_owned()).or_insert_with(|| {
+        let mut root = description().clone();
+        let schema = description().pointer(schema).and_then(Value::as_object).expect("a schema");
+        root.as_object_mut().unwrap().extend(schema.clone());
+        Arc::new(jsonschema::validator_for(&root).expect("a JSON Schema"))
+    });
+    Arc::clone(made)
 }
 
 /// The messages of a stream.
@@ -220,8 +284,9 @@ impl Messages {
             match self.next().expect("a message") {
                 (0, _) => {}
                 (1, frame) => frames.push(frame),
-                (_, payload) => {
+                (kind, payload) => {
                     let end = serde_json::from_slice(&payload).unwrap();
+                    check(&format!("/x-stream-messages/{kind}"), &end);
                     assert!(self.next().is_none(), "something follows the end");
                     return (frames, end);
                 }
