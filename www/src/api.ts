@@ -1,4 +1,5 @@
 // The server, call by call (server/API.md). Every answer is checked before it is believed.
+import type { NewRun, Tokenize } from "./api.types";
 import { count, list, object } from "./check";
 import { ApiError, apiError } from "./errors";
 import { type Message, messages } from "./stream";
@@ -98,13 +99,12 @@ export async function tokenTable(): Promise<ArrayBuffer> {
   });
 }
 export const tokenize = async (text: string, signal?: AbortSignal): Promise<number[]> =>
-  list(count)(object(await post("/api/tokenize", DEADLINES.work, signal, { text }), "answer")["tokens"], "tokens");
+  list(count)(
+    object(await post("/api/tokenize", DEADLINES.work, signal, { text } satisfies Tokenize), "answer")["tokens"],
+    "tokens",
+  );
 
-/** From a text, or from any generator's state. */
-export type Ask =
-  { prompt: string; seed: string; settings: wire.Settings; length: number } | { start: wire.GeneratorState; length: number };
-
-export const createRun = async (ask: Ask, signal?: AbortSignal): Promise<wire.Run> =>
+export const createRun = async (ask: NewRun, signal?: AbortSignal): Promise<wire.Run> =>
   wire.run(await post("/api/runs", DEADLINES.work, signal, ask));
 export const stopRun = async (run: string): Promise<wire.Run> =>
   wire.run(await post(`${at(run)}/stop`, DEADLINES.soon, undefined));

@@ -1,58 +1,23 @@
 // The things that travel between page, server and file, each with the check that lets it in.
 import type { Environment, GeneratorState, RecordFile, Verdict } from "@quillmate/sampler";
+import type * as api from "./api.types";
+import type { End, Limits } from "./api.types";
 import { count, type Json, list, number, object, oneOf, orNull, seed, text, UnexpectedShape } from "./check";
 import { readProcessors } from "./processors";
 
 export type Settings = GeneratorState["settings"];
 export type { GeneratorState, Verdict };
 
-export interface Model {
-  name: string;
-  sha256: string;
-  /** What computes with the file; null where that was not recorded. */
-  arithmetic: string | null;
-  tokenizer_sha256: string;
-  vocab: number;
-}
+export type { End, Limits };
 
-/** How much the server takes of each thing (server/API.md). */
-export interface Limits {
-  body_bytes: number;
-  prompt_tokens: number;
-  run_tokens: number;
-  constraint_bytes: number;
-  runs: number;
-  streams: number;
-  frame_bytes: number;
-}
+/** What the server says of a model, as this page keeps it: where nobody recorded what computes with the file, that is null. */
+type Kept<T extends { arithmetic: string }> = Omit<T, "arithmetic"> & { arithmetic: string | null };
 
-export interface ModelInfo extends Model {
-  context: number;
-  end_tokens: number[];
-  limits: Limits;
-}
-
-export interface Health {
-  status: "loading" | "ready";
-  loaded_bytes: number;
-  total_bytes: number;
-}
-
-export interface Run {
-  id: string;
-  status: "running" | "finished" | "stopped" | "failed";
-  reason: string | null;
-  length: number;
-  start: GeneratorState;
-  tokens: number[];
-  model: Model;
-}
-
-export interface End {
-  status: Run["status"];
-  reason: string | null;
-  step: number;
-}
+// Of each answer, what the page reads.
+export type Model = Kept<api.Model>;
+export type ModelInfo = Kept<api.ModelInfo>;
+export type Health = Omit<api.Health, "work">;
+export type Run = Omit<api.Run, "model" | "text" | "constraint"> & { model: Model };
 
 const tokens = list(count);
 
