@@ -17,7 +17,8 @@ pkg:
 # and from those of the server's messages: server/openapi.json, the tables of server/API.md, the page's types of the answers.
 forms:
 	@QUILLMATE_WRITE_FORMS=1 cargo test --quiet --release -p quillmate-sampler --features parallel --lib files_are_as_the_forms_are_declared
-	@QUILLMATE_WRITE_FORMS=1 cargo test --quiet --release -p quillmate-server --test server files_are_as_the_messages_are_declared
+	@RUSTFLAGS="-C target-cpu=native" CARGO_TARGET_DIR=target/native QUILLMATE_WRITE_FORMS=1 \
+		cargo test --quiet --release -p quillmate-server -p quillmate-evaluate --test server files_are_as_the_messages_are_declared
 
 # The npm package in every tool its users have, into docs/consumers.md; `make test` runs those that cost seconds.
 consumers:

@@ -4,7 +4,6 @@
 //! `make forms` writes them. Without `QUILLMATE_WRITE_FORMS` the test here compares, and says what to do where they differ.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -27,6 +26,9 @@ use crate::wire::record::Stop;
 use crate::wire::trace::Trace;
 use crate::wire::version::{CONTRACT, LEGACY_CONTRACT, RECORD_FORMAT, STATE_FORMAT};
 use crate::{legacy, wire};
+use schema_text::{declaration, lay_out};
+
+mod schema_text;
 
 #[test]
 fn files_are_as_the_forms_are_declared() {
@@ -360,39 +362,6 @@ fn file(mut schema: Value, id: &str) -> String {
     text + "\n"
 }
 
-/// JSON with everything on one line that fits into 130 columns.
-fn lay_out(value: &Value, indent: usize, text: &mut String) {
-    let line = one_line(value);
-    let column = text.len() - text.rfind('\n').map_or(0, |at| at + 1);
-    let (open, close, items): (_, _, Vec<(Option<&String>, &Value)>) = match value {
-        _ if column + line.len() <= 130 => return text.push_str(&line),
-        Value::Object(fields) => ('{', '}', fields.iter().map(|(name, value)| (Some(name), value)).collect()),
-        Value::Array(list) => ('[', ']', list.iter().map(|value| (None, value)).collect()),
-        _ => return text.push_str(&line),
-    };
-    text.push(open);
-    for (at, (name, value)) in items.into_iter().enumerate() {
-        text.push_str(if at == 0 { "\n" } else { ",\n" });
-        text.push_str(&" ".repeat(indent + 2));
-        if let Some(name) = name {
-            let _ = write!(text, "{name:?}: ");
-        }
-        lay_out(value, indent + 2, text);
-    }
-    let _ = write!(text, "\n{}{close}", " ".repeat(indent));
-}
-
-fn one_line(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name:?}: {}", one_line(value))).collect();
-            format!("{{ {} }}", fields.join(", "))
-        }
-        Value::Array(list) => format!("[{}]", list.iter().map(one_line).collect::<Vec<_>>().join(", ")),
-        scalar => scalar.to_string(),
-    }
-}
-
 /// A processor in all its versions, which have the same parameters.
 struct Described {
     name: &'static str,
@@ -521,99 +490,10 @@ fn interfaces() -> String {
     all.shift_remove("Processor");
     let mut text = String::new();
     for (name, schema) in &all {
-        document(schema, "", &mut text);
-        let one = typescript(schema, "");
-        let _ = if one.starts_with("{\n") {
-            writeln!(text, "export interface {name} {one}\n")
-        } else {
-            writeln!(text, "export type {name} ={}{one};\n", if one.starts_with('\n') { "" } else { " " })
-        };
+        text += &declaration(name, schema);
+        text.push('\n');
     }
     text
-}
-
-/// The description as a comment, wrapped.
-fn document(schema: &Value, indent: &str, text: &mut String) {
-    let Some(description) = schema["description"].as_str() else { return };
-    if indent.len() + description.len() <= 110 {
-        let _ = writeln!(text, "{indent}/** {description} */");
-        return;
-    }
-    let _ = write!(text, "{indent}/**");
-    let mut column = usize::MAX;
-    for word in description.split(' ') {
-        if column.saturating_add(word.len()) >= 120 {
-            let _ = write!(text, "\n{indent} *");
-            column = indent.len() + 2;
-        }
-        let _ = write!(text, " {word}");
-        column += 1 + word.len();
-    }
-    let _ = writeln!(text, "\n{indent} */");
-}
-
-fn typescript(schema: &Value, indent: &str) -> String {
-    if schema == true {
-        return "unknown".to_owned();
-    }
-    if let Some(name) = schema["$ref"].as_str() {
-        return name.rsplit('/').next().unwrap().to_owned();
-    }
-    if let Some(value) = schema.get("const") {
-        return value.to_string();
-    }
-    if let Value::Array(list) = &schema["anyOf"] {
-        return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
-    }
-    if let Value::Array(list) = &schema["oneOf"] {
-        if list.iter().all(|one| one.get("const").is_some()) {
-            return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
-        }
-        let one = |one| format!("\n{indent}  | {}", typescript(one, &format!("{indent}    ")));
-        let union = list.iter().map(one).collect::<String>();
-        // A choice of some fields, beside others.
-        return if schema["properties"].is_object() {
-            format!("{} & ({union}\n{indent})", object(schema, indent))
-        } else {
-            union
-        };
-    }
-    let kinds = match &schema["type"] {
-        Value::Array(kinds) => kinds.iter().map(|kind| kind.as_str().unwrap()).collect(),
-        kind => vec![kind.as_str().unwrap_or_else(|| panic!("no type for {schema}"))],
-    };
-    let one = |kind: &str| match kind {
-        "integer" | "number" => "number".to_owned(),
-        "array" => {
-            let items = typescript(&schema["items"], indent);
-            if schema["minItems"] == 2 && schema["maxItems"] == 2 {
-                return format!("[{items}, {items}]");
-            }
-            if items.contains(" | ") { format!("({items})[]") } else { format!("{items}[]") }
-        }
-        "object" => object(schema, indent),
-        other => other.to_owned(),
-    };
-    kinds.into_iter().map(one).collect::<Vec<_>>().join(" | ")
-}
-
-/// An object type: on one line where none of its fields has a comment.
-fn object(schema: &Value, indent: &str) -> String {
-    let fields = schema["properties"].as_object().expect("an object has properties");
-    let required = |name: &String| schema["required"].as_array().is_some_and(|list| list.iter().any(|one| one == name));
-    let mark = |name: &String| if required(name) { "" } else { "?" };
-    if fields.values().all(|field| field.get("description").is_none()) {
-        let fields: Vec<_> =
-            fields.iter().map(|(name, field)| format!("{name}{}: {}", mark(name), typescript(field, indent))).collect();
-        return format!("{{ {} }}", fields.join("; "));
-    }
-    let inner = format!("{indent}  ");
-    let mut text = "{\n".to_owned();
-    for (name, field) in fields {
-        document(field, &inner, &mut text);
-        let _ = writeln!(text, "{inner}{name}{}: {};", mark(name), typescript(field, &inner));
-    }
-    text + indent + "}"
 }
 
 const FORMS_BEGIN: &str = "// The forms. Made by `make forms`.";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quillmate_sampler::constraint::ConstraintError;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-use crate::constraint::{Constraints, Kept, prepare};
+use crate::constraint::{Constraints, StoredConstraint, prepare};
 use crate::engine;
 use crate::error::{ApiError, Code, from_model};
 use crate::hub::Hub;
@@ -107,7 +107,7 @@ impl App {
     /// place until it is through, so that no more than two threads are ever at it.
     pub async fn try_constraint(
         &self,
-        constraint: Kept,
+        constraint: StoredConstraint,
         model: Arc<dyn LanguageModel>,
         tokens: Vec<u32>,
     ) -> Result<(), ApiError> {

@@ -17,7 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::constraint::{Kept, Shown, Source};
+use crate::constraint::{Shown, Source, StoredConstraint};
 use crate::error::ApiError;
 use crate::limits::Limits;
 use crate::model::Identity;
@@ -192,7 +192,7 @@ pub struct RunFromText {
     pub length: u64,
     /// What the text must fit, where it must fit anything.
     #[schemars(with = "Source", skip_serializing_if = "Option::is_none")]
-    pub constraint: Option<Kept>,
+    pub constraint: Option<StoredConstraint>,
 }
 
 /// A run that begins with a state.
@@ -207,14 +207,14 @@ pub struct RunFromState {
     pub length: u64,
     /// What the tokens after the prompt must fit, where they must fit anything.
     #[schemars(with = "Source", skip_serializing_if = "Option::is_none")]
-    pub constraint: Option<Kept>,
+    pub constraint: Option<StoredConstraint>,
 }
 
 impl NewRun {
     /// Reads the request. A constraint of too many bytes is refused before the rest is read.
     pub fn from_object(body: Object, limits: &Limits) -> Result<Self, ApiError> {
         body.read(|it| {
-            let constraint = Kept::take(it)?;
+            let constraint = StoredConstraint::take(it)?;
             if let Some(constraint) = &constraint {
                 limits.check_constraint(constraint.to_json().len())?;
             }

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
-use crate::constraint::Kept;
+use crate::constraint::StoredConstraint;
 use crate::error::{ApiError, CONSTRAINT, Code, Problem, ProblemCode, SETTINGS, STATE, from_store};
 use crate::limits::{disk_full, frame_bytes_bound, over};
 use crate::messages::{
@@ -635,7 +635,7 @@ async fn show(app: &App, run: &StoredRun) -> Answer {
         tokens: &run.tokens,
         text,
         model: &run.model,
-        constraint: run.constraint.as_ref().map(Kept::show),
+        constraint: run.constraint.as_ref().map(StoredConstraint::show),
     }))
 }
 

@@ -21,14 +21,14 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::app::App;
 use crate::error::{ApiError, from_store};
 use crate::messages::End;
-use crate::store::{Most, Status};
+use crate::store::{BatchSize, Status};
 
 /// The stream's media type. Of its own, so that nothing on the way holds it back to compress it.
 pub const MEDIA_TYPE: &str = "application/vnd.quillmate.stream";
 /// How long a stream says nothing at most.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// What is read at once, and so about what a client who does not read holds of the server's memory.
-const BATCH: Most = Most { frames: 16, bytes: 256 << 10 };
+const BATCH: BatchSize = BatchSize { frames: 16, bytes: 256 << 10 };
 
 /// Where a body's pieces go, one at a time.
 struct Pieces {
@@ -206,7 +206,7 @@ async fn record_frames(
     let mut next = steps.start;
     while next < steps.end {
         let (run, left) = (id.to_owned(), u32::try_from(steps.end - next).unwrap_or(u32::MAX));
-        let most = Most { frames: left.min(BATCH.frames), ..BATCH };
+        let most = BatchSize { frames: left.min(BATCH.frames), ..BATCH };
         let tail = app.with_store(move |store| store.tail(&run, next, most)).await;
         let tail = tail.map_err(|error| error.code().to_owned())?.map_err(|error| error.to_string())?;
         let frames = tail.map(|tail| tail.frames).unwrap_or_default();

@@ -7,12 +7,12 @@
 
 mod grammar;
 mod guidance;
-mod kept;
 mod prepare;
 mod reader;
 mod source;
+mod stored;
 
-pub use kept::{Kept, Shown};
 pub use prepare::{Constraints, Ready, prepare};
 pub use reader::{Compiled, ENGINE, STACK, Unusable};
 pub use source::{Source, TakeError};
+pub use stored::{Shown, StoredConstraint};

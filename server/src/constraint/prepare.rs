@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quillmate_sampler::constraint::{Constraint, ConstraintError};
 
-use super::kept::Kept;
 use super::reader::{Compiled, STACK, Unusable};
+use super::stored::StoredConstraint;
 use crate::model::LanguageModel;
 
 /// Compiled constraints that are kept, the last used first.
@@ -30,7 +30,11 @@ impl Constraints {
 
     /// Compiles a constraint for a model's tokens, or takes it as it was compiled before. What cannot be compiled is not
     /// kept.
-    pub fn compile(&self, constraint: &Kept, model: &dyn LanguageModel) -> Result<Arc<dyn Compiled>, Unusable> {
+    pub fn compile(
+        &self,
+        constraint: &StoredConstraint,
+        model: &dyn LanguageModel,
+    ) -> Result<Arc<dyn Compiled>, Unusable> {
         let key = format!("{} for {}", constraint.name(), model.identity().tokenizer_sha256);
         let slot = {
             let mut kept = self.kept();
@@ -48,7 +52,7 @@ impl Constraints {
     }
 
     /// Compiles a constraint and asks it what may follow these tokens; nothing at all is a dead end.
-    fn ready(&self, constraint: &Kept, model: &dyn LanguageModel, tokens: &[u32]) -> Ready {
+    fn ready(&self, constraint: &StoredConstraint, model: &dyn LanguageModel, tokens: &[u32]) -> Ready {
         let mut constraint = self.compile(constraint, model)?.begin();
         if constraint.allowed(tokens)?.iter().next().is_none() {
             return Err(ConstraintError::DeadEnd { step: tokens.len() as u64 }.into());
@@ -64,7 +68,7 @@ pub type Ready = Result<Box<dyn Constraint + Send>, Unusable>;
 /// emitted before its first step here. A panic on the way is an error like others.
 pub fn prepare(
     constraints: Arc<Constraints>,
-    constraint: Kept,
+    constraint: StoredConstraint,
     model: Arc<dyn LanguageModel>,
     tokens: Vec<u32>,
     done: impl FnOnce(Ready) + Send + 'static,
@@ -81,8 +85,9 @@ mod tests {
     use super::*;
     use crate::model::tiny::Tiny;
 
-    fn kept(regex: &str) -> Kept {
-        Kept::from_json(&serde_json::json!({"engine": super::super::ENGINE, "regex": regex}).to_string()).unwrap()
+    fn kept(regex: &str) -> StoredConstraint {
+        StoredConstraint::from_json(&serde_json::json!({"engine": super::super::ENGINE, "regex": regex}).to_string())
+            .unwrap()
     }
 
     #[test]

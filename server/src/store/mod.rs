@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::constraint::Kept;
+use crate::constraint::StoredConstraint;
 use crate::hex::hex;
 use crate::model::{Identity, TokenTable};
 use folder::{Folder, LOG_ROOM};
@@ -79,7 +79,7 @@ pub struct StoredRun {
     /// The model it belongs to.
     pub model: Identity,
     /// What its text must fit.
-    pub constraint: Option<Kept>,
+    pub constraint: Option<StoredConstraint>,
     /// The releases of the sampler that chose its tokens, in their order; empty where that was not recorded.
     pub releases: Vec<Release>,
     /// The circumstances it was made in, in their order; empty where that was not recorded.
@@ -171,7 +171,7 @@ pub struct Tail {
 
 /// How much is read at once.
 #[derive(Debug, Clone, Copy)]
-pub struct Most {
+pub struct BatchSize {
     /// Frames.
     pub frames: u32,
     /// Bytes after which no further frame is read.
@@ -198,7 +198,7 @@ pub enum Admission {
 }
 
 /// What is read at once of many frames: others wait for the reader meanwhile, the engine among them.
-const PIECE: Most = Most { frames: 64, bytes: 1 << 20 };
+const PIECE: BatchSize = BatchSize { frames: 64, bytes: 1 << 20 };
 
 /// What the store will hold at most.
 #[derive(Debug, Clone, Copy)]
@@ -434,7 +434,7 @@ impl Store {
         start: &GeneratorState,
         length: u32,
         model: &Identity,
-        constraint: Option<&Kept>,
+        constraint: Option<&StoredConstraint>,
         needed: u64,
         room: Room,
     ) -> Result<Admission, StoreError> {
@@ -443,7 +443,7 @@ impl Store {
         if let Some(refusal) = self.no_room(&transaction, needed, room)? {
             return Ok(refusal);
         }
-        let (start_json, constraint_json) = (start.to_json(), constraint.map(Kept::to_json));
+        let (start_json, constraint_json) = (start.to_json(), constraint.map(StoredConstraint::to_json));
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let stored = transaction.query_row(
             "INSERT INTO runs (id, created_ms, status, length, start, model_name, model_sha256, arithmetic, tokenizer_sha256,
@@ -576,7 +576,7 @@ impl Store {
     }
 
     /// What a watcher who has seen the steps before `from` has not seen, or the first part of it.
-    pub fn tail(&self, id: &str, from: u64, most: Most) -> Result<Option<Tail>, StoreError> {
+    pub fn tail(&self, id: &str, from: u64, most: BatchSize) -> Result<Option<Tail>, StoreError> {
         let mut reader = self.reader.lock();
         let transaction = reader.transaction()?;
         let found: Option<(String, Option<String>)> = transaction
@@ -611,7 +611,7 @@ impl Store {
             if left == 0 {
                 return Ok(Some(frames));
             }
-            let most = Most { frames: left.min(PIECE.frames), ..PIECE };
+            let most = BatchSize { frames: left.min(PIECE.frames), ..PIECE };
             let Some(tail) = self.tail(id, from + frames.len() as u64, most)? else {
                 return Ok(None);
             };
@@ -768,7 +768,7 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<Result<StoredRun, StoreError>> 
     let asked: Option<String> = row.get(11)?;
     let altered = asked.is_some_and(|asked| asked != asked_sha256(&start_json, length, constraint_json.as_deref()));
     let constraint = constraint_json
-        .map(|text| Kept::from_json(&text))
+        .map(|text| StoredConstraint::from_json(&text))
         .transpose()
         .map_err(|error| StoreError::Damaged(format!("run {id}: its constraint: {error}")));
     Ok(Status::from_name(&status).and_then(|status| {

@@ -245,7 +245,7 @@ fn begin(
     };
     let kept = constraint.map(|regex| {
         let text = serde_json::json!({"engine": quillmate_server::constraint::ENGINE, "regex": regex}).to_string();
-        quillmate_server::constraint::Kept::from_json(&text).unwrap()
+        quillmate_server::constraint::StoredConstraint::from_json(&text).unwrap()
     });
     match store.create(&state, length, model, kept.as_ref(), 1000, ROOM).unwrap() {
         Admission::Admitted(id) => id,

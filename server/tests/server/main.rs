@@ -14,7 +14,7 @@ mod processors;
 mod real_model;
 mod request;
 mod restart;
-#[path = "../../../tests/shared/schema_text.rs"]
+#[path = "../../../src/forms/schema_text.rs"]
 mod schema_text;
 mod site;
 mod speculation;

@@ -3,7 +3,7 @@
 use quillmate_sampler::{GeneratorState, Settings};
 use quillmate_server::model::tiny::Tiny;
 use quillmate_server::model::{LanguageModel as _, TokenTable};
-use quillmate_server::store::{Admission, Most, Room, Status, Store, StoreError};
+use quillmate_server::store::{Admission, BatchSize, Room, Status, Store, StoreError};
 use tempfile::tempdir;
 
 use crate::disk::Disk;
@@ -51,7 +51,7 @@ fn a_part_of_the_frames_ends_where_it_is_said() {
     let store = Store::open(data.path()).unwrap();
     let id = written(&store, &[10, 20, 30, 40, 50]);
     let tail = |from, frames, bytes| {
-        let tail = store.tail(&id, from, Most { frames, bytes }).unwrap().unwrap();
+        let tail = store.tail(&id, from, BatchSize { frames, bytes }).unwrap().unwrap();
         (tail.frames.iter().map(Vec::len).collect::<Vec<_>>(), tail.all)
     };
     // By number, by bytes (the frame that reaches them is still given), and all.

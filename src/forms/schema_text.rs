@@ -45,7 +45,9 @@ pub fn declaration(name: &str, schema: &Value) -> String {
     let one = typescript(schema, "");
     let _ = if one.starts_with("{\n") && one.ends_with("\n}") {
         writeln!(text, "export interface {name} {one}")
-    } else if one.contains('\n') || "export type  = ;".len() + name.len() + one.len() <= 130 {
+    } else if one.starts_with('\n') {
+        writeln!(text, "export type {name} ={one};")
+    } else if "export type  = ;".len() + name.len() + one.len() <= 130 {
         writeln!(text, "export type {name} = {one};")
     } else {
         writeln!(text, "export type {name} =\n  | {};", one.replace(" | ", "\n  | "))
@@ -75,7 +77,9 @@ fn document(schema: &Value, indent: &str, text: &mut String) {
 
 /// The TypeScript type of what a schema describes.
 pub fn typescript(schema: &Value, indent: &str) -> String {
-    let union = |list: &[Value]| list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
+    if schema == true {
+        return "unknown".to_owned();
+    }
     if let Some(name) = schema["$ref"].as_str() {
         return name.rsplit('/').next().unwrap().to_owned();
     }
@@ -86,12 +90,20 @@ pub fn typescript(schema: &Value, indent: &str) -> String {
         return list.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
     }
     if let Value::Array(list) = &schema["anyOf"] {
-        return union(list);
+        return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
     }
     if let Value::Array(list) = &schema["oneOf"] {
-        // Its own fields, and those of one of these.
-        let own = schema.get("properties").map(|_| object(schema, indent));
-        return own.map_or_else(|| union(list), |own| format!("{own} & ({})", union(list)));
+        if list.iter().all(|one| one.get("const").is_some()) {
+            return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
+        }
+        let one = |one| format!("\n{indent}  | {}", typescript(one, &format!("{indent}    ")));
+        let union = list.iter().map(one).collect::<String>();
+        // A choice of some fields, beside others.
+        return if schema["properties"].is_object() {
+            format!("{} & ({union}\n{indent})", object(schema, indent))
+        } else {
+            union
+        };
     }
     let kinds = match &schema["type"] {
         Value::Array(kinds) => kinds.iter().map(|kind| kind.as_str().unwrap()).collect(),
@@ -101,6 +113,9 @@ pub fn typescript(schema: &Value, indent: &str) -> String {
         "integer" | "number" => "number".to_owned(),
         "array" => {
             let items = typescript(&schema["items"], indent);
+            if schema["minItems"] == 2 && schema["maxItems"] == 2 {
+                return format!("[{items}, {items}]");
+            }
             if items.contains(" | ") { format!("({items})[]") } else { format!("{items}[]") }
         }
         "object" => object(schema, indent),

@@ -16,7 +16,7 @@ use crate::model::LanguageModel;
 
 /// A constraint as it is kept with its run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredConstraint {
     /// What reads it.
     engine: String,
     /// What was asked for.
@@ -36,7 +36,7 @@ pub struct Shown<'a> {
     sha256: String,
 }
 
-impl Kept {
+impl StoredConstraint {
     /// Takes the field `constraint` of a request, if it is there.
     pub fn take(body: &mut Fields) -> Result<Option<Self>, TakeError> {
         Ok(Source::take(body)?.map(|source| Self { engine: ENGINE.into(), source }))
@@ -87,23 +87,23 @@ mod tests {
     fn a_constraint_is_kept_with_its_reader_and_known_by_both() {
         let schema = json!({"z": {"enum": [-5, 7, u64::MAX, 0.1, null, true, "aé\n", [{"b": 1, "a": 2}]]}, "a": {"minimum": -0.5}});
         let expected = format!("{{\"engine\":\"{ENGINE}\",\"json_schema\":{schema}}}");
-        let kept = Kept { engine: ENGINE.into(), source: Source::JsonSchema(schema) };
+        let kept = StoredConstraint { engine: ENGINE.into(), source: Source::JsonSchema(schema) };
         assert_eq!(kept.to_json(), expected);
-        assert_eq!(Kept::from_json(&kept.to_json()).unwrap(), kept);
+        assert_eq!(StoredConstraint::from_json(&kept.to_json()).unwrap(), kept);
         assert_eq!(kept.show().sha256, hex(&Sha256::digest(expected)));
         assert_eq!(kept.name(), format!("{ENGINE} {}", kept.show().sha256));
-        let of_another_source = Kept { engine: ENGINE.into(), source: Source::JsonSchema(json!({})) };
+        let of_another_source = StoredConstraint { engine: ENGINE.into(), source: Source::JsonSchema(json!({})) };
         assert_ne!(kept.name(), of_another_source.name());
-        let of_another_reader = Kept { engine: "another".into(), source: kept.source.clone() };
+        let of_another_reader = StoredConstraint { engine: "another".into(), source: kept.source.clone() };
         assert_ne!(kept.name(), of_another_reader.name());
     }
 
     #[test]
     fn all_kinds_come_back_from_the_store() {
         for source in [Source::Lark("start: \"a\"".into()), Source::Regex("a+".into()), Source::JsonSchema(json!({}))] {
-            let kept = Kept { engine: "another".into(), source };
-            assert_eq!(Kept::from_json(&kept.to_json()).unwrap(), kept);
+            let kept = StoredConstraint { engine: "another".into(), source };
+            assert_eq!(StoredConstraint::from_json(&kept.to_json()).unwrap(), kept);
         }
-        assert!(Kept::from_json("{\"engine\":\"a\"}").is_err());
+        assert!(StoredConstraint::from_json("{\"engine\":\"a\"}").is_err());
     }
 }
