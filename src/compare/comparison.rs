@@ -3,7 +3,7 @@
 //!
 //! What made the runs is said first. Then the first difference ends the search: of input ids, logits, settings and
 //! processors, candidates, draw, token, stop, in the order in which they go into a token. What the evidence does not hold is
-//! reported as missing and never counts as equal; what differs and took no part in the run is said beside. Raw values (ids,
+//! reported as missing and never counts as equal; what differs and had no effect on the run is listed apart. Raw values (ids,
 //! logits, probabilities, seeds, draws) are left out unless asked for.
 //!
 //! [`records`](super::records) compares records, [`traces`](super::traces) traces.

@@ -2,48 +2,44 @@
 
 use std::ops::Range;
 
-/// What a comparison looks at. Each method says whether the two accounts differ there; what differs it keeps to itself.
+/// What a comparison looks at. Each method says whether the comparison ends there, at a difference or because it cannot go
+/// on; which of them, the implementation keeps to itself.
 pub(super) trait Parts {
-    /// Why a comparison cannot go on.
-    type Refusal;
-
     /// The ids that the first step sees.
-    fn input_ids(&mut self) -> Result<bool, Self::Refusal>;
+    fn input_ids(&mut self) -> bool;
     /// What the model gave for a step.
-    fn logits(&mut self, place: usize) -> Result<bool, Self::Refusal>;
+    fn logits(&mut self, place: usize) -> bool;
     /// Temperature, top-k, top-p, processors and constraint, which are those of all steps.
-    fn settings(&mut self) -> Result<bool, Self::Refusal>;
+    fn settings(&mut self) -> bool;
     /// The tokens a token was chosen among.
-    fn candidates(&mut self, place: usize) -> Result<bool, Self::Refusal>;
+    fn candidates(&mut self, place: usize) -> bool;
     /// The seed and the place in its stream, from which the numbers of all steps follow.
-    fn draw(&mut self) -> Result<bool, Self::Refusal>;
+    fn draw(&mut self) -> bool;
     /// The token of a step, after which the step counts as compared.
-    fn token(&mut self, place: usize) -> Result<bool, Self::Refusal>;
+    fn token(&mut self, place: usize) -> bool;
     /// When and why the run ended.
-    fn stop(&mut self) -> Result<bool, Self::Refusal>;
+    fn stop(&mut self) -> bool;
 }
 
-/// Compares the steps at these places, up to the first difference. Whether there is one.
-///
-/// # Errors
-/// The first refusal of a part.
-pub(super) fn compare<P: Parts>(parts: &mut P, places: Range<usize>) -> Result<bool, P::Refusal> {
-    if parts.input_ids()? {
-        return Ok(true);
+/// Compares the steps at these places, up to the first part at which the comparison ends.
+pub(super) fn compare(parts: &mut impl Parts, places: Range<usize>) {
+    if parts.input_ids() {
+        return;
     }
-    if places.is_empty() {
-        return Ok(parts.settings()? || parts.draw()? || parts.stop()?);
+    // What is the same for all steps is compared with the first step, and by itself where there is none.
+    if places.is_empty() && (parts.settings() || parts.draw()) {
+        return;
     }
     for place in places.clone() {
         let first = place == places.start;
-        if parts.logits(place)?
-            || first && parts.settings()?
-            || parts.candidates(place)?
-            || first && parts.draw()?
-            || parts.token(place)?
+        if parts.logits(place)
+            || first && parts.settings()
+            || parts.candidates(place)
+            || first && parts.draw()
+            || parts.token(place)
         {
-            return Ok(true);
+            return;
         }
     }
-    parts.stop()
+    parts.stop();
 }

@@ -5,9 +5,9 @@
 //! draw, the token; after the last step, the stop.
 //!
 //! Only what takes part in a run can part two runs. The seeds of runs in which no draw is made, and top-k and top-p of greedy
-//! ones, are said beside where they differ. What is a set (end tokens, the ids a processor names) is compared as a set.
+//! ones, are listed as without effect where they differ. What is a set (end tokens, the ids a processor names) is compared
+//! as a set.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::ops::Range;
 
@@ -52,22 +52,22 @@ pub fn first_divergence(first: &RecordFile, second: &RecordFile, values: bool) -
 /// What differs, or is not said by both, of what made two records.
 fn release(first: &Identity, second: &Identity) -> Vec<ReleaseField> {
     let mut release = Vec::new();
-    let mut beside = |mine: Vec<(_, Option<String>)>, theirs: Vec<(_, Option<String>)>, circumstance| {
+    let mut add = |mine: Vec<(_, Option<String>)>, theirs: Vec<(_, Option<String>)>, circumstance| {
         for ((field, first), (_, second)) in mine.into_iter().zip(theirs) {
             if first != second || first.is_none() {
                 release.push(ReleaseField { field, first, second, circumstance });
             }
         }
     };
-    beside(first.parts(), second.parts(), false);
+    add(first.parts(), second.parts(), false);
     let (mine, theirs) = (&first.environment, &second.environment);
     let unsaid = Environment::default();
     if *mine == unsaid || *theirs == unsaid {
         // One word for six.
         let said = |one: &Environment| vec![("environment", (*one != unsaid).then(|| "recorded".to_owned()))];
-        beside(said(mine), said(theirs), true);
+        add(said(mine), said(theirs), true);
     } else {
-        beside(mine.parts(), theirs.parts(), true);
+        add(mine.parts(), theirs.parts(), true);
     }
     release
 }
@@ -154,9 +154,6 @@ impl<'a> Account<'a> {
 /// A part of what stops a run.
 type Part<'a> = fn(&Account<'a>) -> Evidence;
 
-/// Whether the records differ in what was looked at.
-type Looked = Result<bool, Infallible>;
-
 struct Search<'a> {
     records: &'a [Account<'a>; 2],
     /// Places of the steps that both records have.
@@ -181,7 +178,7 @@ impl Search<'_> {
             }
             return;
         }
-        let Ok(_) = compare(self, begin..end);
+        compare(self, begin..end);
     }
 
     /// Compares the first ids.
@@ -189,8 +186,7 @@ impl Search<'_> {
         let [a, b] = self.records;
         let Some(at) = (0..count).find(|&at| a.ids[at] != b.ids[at]) else { return false };
         let (place, detail) = (format_args!("index {at}"), format_args!("from id {at} on"));
-        let Ok(differ) = self.differ(RunPart::InputIds, None, place, detail, [a.ids[at].into(), b.ids[at].into()]);
-        differ
+        self.differ(RunPart::InputIds, None, place, detail, [a.ids[at].into(), b.ids[at].into()])
     }
 
     /// Where the records part.
@@ -201,28 +197,28 @@ impl Search<'_> {
         at: fmt::Arguments,
         detail: fmt::Arguments,
         values: [Evidence; 2],
-    ) -> Looked {
+    ) -> bool {
         let values = self.values.then_some(values);
         let (at, detail) = (fmt::format(at), fmt::format(detail));
         self.found.first = Some(Difference { what, step, at, detail, digests: None, values });
-        Ok(true)
+        true
     }
 
     /// What differs and takes no part.
-    fn note_without_effect(&mut self, field: &'static str, detail: &'static str, values: [Evidence; 2]) -> Looked {
+    fn note_without_effect(&mut self, field: &'static str, detail: &'static str, values: [Evidence; 2]) -> bool {
         self.found.beside.push(WithoutEffect { field, detail, values: self.values.then_some(values) });
-        Ok(false)
+        false
     }
 
-    fn setting(&mut self, step: Option<u64>, name: &str, mine: Evidence, theirs: Evidence) -> Looked {
+    fn setting(&mut self, step: Option<u64>, name: &str, mine: Evidence, theirs: Evidence) -> bool {
         if mine == theirs {
-            return Ok(false);
+            return false;
         }
         let detail = format!("{name} is {mine} and {theirs}");
         self.differ(RunPart::Settings, step, format_args!("{name}"), format_args!("{detail}"), [mine, theirs])
     }
 
-    fn index(&mut self, step: Option<u64>, mine: Evidence, theirs: Evidence) -> Looked {
+    fn index(&mut self, step: Option<u64>, mine: Evidence, theirs: Evidence) -> bool {
         let values = [mine, theirs];
         let detail = index_detail(&values);
         self.differ(RunPart::Draw, step, format_args!("index"), format_args!("{detail}"), values)
@@ -230,45 +226,39 @@ impl Search<'_> {
 }
 
 impl Parts for Search<'_> {
-    type Refusal = Infallible;
-
-    fn input_ids(&mut self) -> Looked {
-        Ok(self.ids(self.places.start))
+    fn input_ids(&mut self) -> bool {
+        self.ids(self.places.start)
     }
 
-    fn logits(&mut self, place: usize) -> Looked {
+    fn logits(&mut self, place: usize) -> bool {
         let [a, b] = self.records;
         let step = Some(a.step(place));
         let (one, other) = (a.frame(place), b.frame(place));
         let (Some(one), Some(other)) = (one, other) else {
-            return Ok(self.found.lacks(RunPart::Logits, [one.is_none(), other.is_none()], step));
+            return self.found.lacks(RunPart::Logits, [one.is_none(), other.is_none()], step);
         };
         self.whole &= one.max_top_k().is_none() && other.max_top_k().is_none();
-        let values = |values: bool| if values { [top(one), top(other)] } else { [Evidence::None, Evidence::None] };
-        if one.vocabulary() != other.vocabulary() {
-            let detail = format_args!("over vocabularies of different sizes");
-            self.differ(RunPart::Logits, step, format_args!("vocabulary"), detail, values(self.values))?;
+        let (at, detail) = if one.vocabulary() != other.vocabulary() {
+            ("vocabulary".to_owned(), "over vocabularies of different sizes".to_owned())
         } else if let Some(rank) = differing_rank(one, other) {
             let rank = rank + 1;
-            let detail = format_args!("from the token at rank {rank} of the likeliest on");
-            self.differ(RunPart::Logits, step, format_args!("rank {rank}"), detail, values(self.values))?;
-        }
-        match &mut self.found.first {
-            Some(found) => {
-                found.digests = Some([digest(one), digest(other)]);
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+            (format!("rank {rank}"), format!("from the token at rank {rank} of the likeliest on"))
+        } else {
+            return false;
+        };
+        let digests = Some([digest(one), digest(other)]);
+        let values = self.values.then(|| [top(one), top(other)]);
+        self.found.first = Some(Difference { what: RunPart::Logits, step, at, detail, digests, values });
+        true
     }
 
-    fn settings(&mut self) -> Looked {
+    fn settings(&mut self) -> bool {
         let [a, b] = self.records;
         let step = Some(a.step(self.places.start));
         let (one, other) = (&a.record.start, &b.record.start);
         let (mine, theirs) = (&one.settings, &other.settings);
-        if self.setting(step, "temperature", mine.temperature().into(), theirs.temperature().into())? {
-            return Ok(true);
+        if self.setting(step, "temperature", mine.temperature().into(), theirs.temperature().into()) {
+            return true;
         }
         let cuts: [(_, _, [Evidence; 2]); 2] = [
             ("top_k", "top-k differs, which greedy runs do not look at", [mine.top_k().into(), theirs.top_k().into()]),
@@ -277,10 +267,10 @@ impl Parts for Search<'_> {
         for (name, unused, [mine, theirs]) in cuts {
             if a.greedy() {
                 if mine != theirs {
-                    self.note_without_effect(name, unused, [mine, theirs])?;
+                    self.note_without_effect(name, unused, [mine, theirs]);
                 }
-            } else if self.setting(step, name, mine, theirs)? {
-                return Ok(true);
+            } else if self.setting(step, name, mine, theirs) {
+                return true;
             }
         }
         let (mut mine, mut theirs) = (one.processors.iter(), other.processors.iter());
@@ -312,7 +302,7 @@ impl Parts for Search<'_> {
         }
         let (one, other) = (&a.record.identity.constraint, &b.record.identity.constraint);
         if one == other {
-            return Ok(false);
+            return false;
         }
         let values = [one.clone().into(), other.clone().into()];
         self.differ(RunPart::Settings, step, format_args!("constraint"), format_args!("the constraints differ"), values)
@@ -320,11 +310,11 @@ impl Parts for Search<'_> {
 
     /// As recorded; where no decisions were kept, or they do not tell, equal logits and settings are the evidence, since the
     /// contract makes the candidates from nothing else.
-    fn candidates(&mut self, place: usize) -> Looked {
+    fn candidates(&mut self, place: usize) -> bool {
         let [a, b] = self.records;
         let step = Some(a.step(place));
         let (Some(one), Some(other)) = (a.decided(place), b.decided(place)) else {
-            return Ok(self.found.lacks(RunPart::Candidates, [!a.suffices(place), !b.suffices(place)], step));
+            return self.found.lacks(RunPart::Candidates, [!a.suffices(place), !b.suffices(place)], step);
         };
         let (mine, theirs) = (one.candidate_count, other.candidate_count);
         if mine != theirs {
@@ -354,10 +344,10 @@ impl Parts for Search<'_> {
         let unknown = |decided: &Decision, account: &Account| {
             decided.selected_probability.is_none() && !account.greedy() && !account.suffices(place)
         };
-        Ok(self.found.lacks(RunPart::Candidates, [unknown(one, a), unknown(other, b)], step))
+        self.found.lacks(RunPart::Candidates, [unknown(one, a), unknown(other, b)], step)
     }
 
-    fn draw(&mut self) -> Looked {
+    fn draw(&mut self) -> bool {
         let [a, b] = self.records;
         let (place, there) = (self.places.start, !self.places.is_empty());
         let drawn = there && a.draws();
@@ -379,11 +369,11 @@ impl Parts for Search<'_> {
                 "step",
                 "the steps are counted from other places, which nothing here looks at",
                 values,
-            )?;
+            );
         }
         let (mine, theirs) = (a.record.start.seed, b.record.start.seed);
         if mine == theirs {
-            return Ok(false);
+            return false;
         }
         if !drawn {
             let values = [mine.to_string().into(), theirs.to_string().into()];
@@ -395,12 +385,12 @@ impl Parts for Search<'_> {
         self.differ(RunPart::Draw, Some(step), format_args!("value"), detail, [draw(mine), draw(theirs)])
     }
 
-    fn token(&mut self, place: usize) -> Looked {
+    fn token(&mut self, place: usize) -> bool {
         let [a, b] = self.records;
         let (one, other) = (a.ids[place], b.ids[place]);
         if one == other {
             self.found.steps += 1;
-            return Ok(false);
+            return false;
         }
         let detail = match (a.recomputed(place), b.recomputed(place)) {
             (Some(true), Some(false)) => "recomputed here, the step gives the first record's",
@@ -412,7 +402,7 @@ impl Parts for Search<'_> {
         self.differ(RunPart::Token, step, format_args!("id"), format_args!("{detail}"), values)
     }
 
-    fn stop(&mut self) -> Looked {
+    fn stop(&mut self) -> bool {
         let [a, b] = self.records;
         let place = self.places.end;
         let step = Some(a.step(place));
@@ -440,7 +430,7 @@ impl Parts for Search<'_> {
         }
         let unsaid = |account: &Account| account.record.draws_used.is_none();
         self.found.lacks(RunPart::Draw, [unsaid(a), unsaid(b)], None);
-        Ok(self.found.lacks(RunPart::Stop, [a_lacks, b_lacks], None))
+        self.found.lacks(RunPart::Stop, [a_lacks, b_lacks], None)
     }
 }
 

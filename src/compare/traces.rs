@@ -102,7 +102,7 @@ fn number_if_given(it: &mut Fields, name: &str) -> Option<f64> {
 ///
 /// Of each step, in this order: contract, the logits as the model gave them, the list of stages, what each stage left, the
 /// draw, the token and its probability. What a trace does not hold is missing. A draw of XTC that left the same tokens is
-/// said beside.
+/// listed as without effect.
 #[must_use]
 pub fn first_divergence_of_traces(first: &[Trace], second: &[Trace], values: bool) -> Comparison {
     let at = |list: &[Trace], step: u64| list.binary_search_by_key(&step, |trace| trace.step).ok();

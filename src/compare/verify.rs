@@ -191,31 +191,24 @@ serialize_written!(Verdict, Divergence, Draw);
 ///
 /// Compared in the same order as by [`first_divergence`](super::records::first_divergence): the ids before the first step;
 /// then of each step the logits, of the first also settings and seed, and the token. The first difference is the verdict.
+/// Unlike there, prompt, settings and seed must be the record's even where they have no effect on a token.
 #[must_use]
 pub fn verify(record: &Record, claim: &Claim) -> Verdict {
-    match judge(record, claim) {
-        Ok(verdict) => verdict,
-        Err((code, message)) => Verdict::Refused { code, message },
+    let steps = claim.tokens.len();
+    if steps == 0 {
+        return Verdict::Refused { code: "claim_empty", message: "the claim has no tokens".to_owned() };
     }
+    if claim.frame_checksums.as_ref().is_some_and(|checksums| checksums.len() != steps) {
+        let message = "frame_checksums must have one entry a token".to_owned();
+        return Verdict::Refused { code: "claim_malformed", message };
+    }
+    let run = Run::from_state(record.start.clone());
+    let mut check = Check { record, claim, run, expected: 0, checksum: 0, verdict: None };
+    compare(&mut check, 0..steps);
+    check.verdict.unwrap_or(Verdict::Match { steps: steps as u64 })
 }
 
-type Judged<T> = Result<T, (&'static str, String)>;
-
-fn judge(record: &Record, claim: &Claim) -> Judged<Verdict> {
-    if claim.tokens.is_empty() {
-        return Err(("claim_empty", "the claim has no tokens".to_owned()));
-    }
-    if claim.frame_checksums.as_ref().is_some_and(|checksums| checksums.len() != claim.tokens.len()) {
-        return Err(("claim_malformed", "frame_checksums must have one entry a token".to_owned()));
-    }
-    let mut check =
-        Check { record, claim, run: Run::from_state(record.start.clone()), expected: 0, checksum: 0, found: None };
-    compare(&mut check, 0..claim.tokens.len())?;
-    let steps = claim.tokens.len() as u64;
-    Ok(check.found.map_or(Verdict::Match { steps }, Verdict::Diverged))
-}
-
-/// A claim beside the record's run, computed again.
+/// A claim and the record's run, computed again.
 struct Check<'a> {
     record: &'a Record,
     claim: &'a Claim,
@@ -223,12 +216,13 @@ struct Check<'a> {
     /// The token of the last step computed, and the checksum of its frame.
     expected: u32,
     checksum: u32,
-    found: Option<Divergence>,
+    /// Where the comparison ended before the end of the claim.
+    verdict: Option<Verdict>,
 }
 
 impl Check<'_> {
     /// Computes the next step of the record's run.
-    fn step(&mut self) -> Judged<()> {
+    fn compute(&mut self) -> Result<(), (&'static str, String)> {
         let step = self.run.position();
         let at = (step - self.record.start.step()) as usize;
         let Some(bytes) = self.record.frames.get(at) else {
@@ -245,41 +239,47 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn differ(&mut self, step: u64, expected: Option<u32>, claimed: Option<u32>, why: Why) -> Judged<bool> {
-        self.found = Some(Divergence { step, expected_token: expected, claimed_token: claimed, why });
-        Ok(true)
+    /// Computes the next step, and refuses the claim where that fails. Whether it failed.
+    fn fails(&mut self) -> bool {
+        let Err((code, message)) = self.compute() else { return false };
+        self.refuse(code, message)
+    }
+
+    fn refuse(&mut self, code: &'static str, message: String) -> bool {
+        self.verdict = Some(Verdict::Refused { code, message });
+        true
+    }
+
+    fn differ(&mut self, step: u64, expected: Option<u32>, claimed: Option<u32>, why: Why) -> bool {
+        self.verdict =
+            Some(Verdict::Diverged(Divergence { step, expected_token: expected, claimed_token: claimed, why }));
+        true
     }
 
     /// The claim differs in what is the same for all steps.
-    fn differ_throughout(&mut self, why: Why) -> Judged<bool> {
+    fn differ_throughout(&mut self, why: Why) -> bool {
         let (expected, claimed) = (self.expected, self.claim.tokens.first().copied());
         self.differ(self.record.start.step(), Some(expected), claimed, why)
     }
 }
 
 impl Parts for Check<'_> {
-    type Refusal = (&'static str, String);
-
-    fn input_ids(&mut self) -> Judged<bool> {
+    fn input_ids(&mut self) -> bool {
         let (start, state) = (&self.record.start, &self.claim.state);
+        let at = |ids: &[u32], index: usize| ids.get(index).copied();
         if let Some(index) = first_difference(&start.prompt, &state.prompt) {
-            let at = |ids: &[u32]| ids.get(index).copied();
-            let why = Why::Prompt { index: index as u64, expected: at(&start.prompt), claimed: at(&state.prompt) };
-            self.step()?;
-            return self.differ_throughout(why);
+            let (expected, claimed) = (at(&start.prompt, index), at(&state.prompt, index));
+            return self.fails() || self.differ_throughout(Why::Prompt { index: index as u64, expected, claimed });
         }
         let earlier = &state.tokens[..state.tokens.len().min(start.tokens.len())];
-        match first_difference(&start.tokens, earlier) {
-            Some(index) => {
-                let expected = start.tokens.get(index).copied();
-                self.differ(index as u64, expected, earlier.get(index).copied(), Why::Token)
-            }
-            None => Ok(false),
-        }
+        first_difference(&start.tokens, earlier)
+            .is_some_and(|index| self.differ(index as u64, at(&start.tokens, index), at(earlier, index), Why::Token))
     }
 
-    fn logits(&mut self, place: usize) -> Judged<bool> {
-        self.step()?;
+    fn logits(&mut self, place: usize) -> bool {
+        if self.fails() {
+            return true;
+        }
         match self.claim.frame_checksums.as_ref().and_then(|checksums| checksums.get(place)) {
             Some(&claimed) if claimed != self.checksum => {
                 let hex = |checksum| format!("{checksum:08x}");
@@ -287,53 +287,52 @@ impl Parts for Check<'_> {
                 let step = self.record.start.step() + place as u64;
                 self.differ(step, Some(self.expected), Some(self.claim.tokens[place]), why)
             }
-            _ => Ok(false),
+            _ => false,
         }
     }
 
-    fn settings(&mut self) -> Judged<bool> {
+    fn settings(&mut self) -> bool {
         let (start, state) = (&self.record.start, &self.claim.state);
         if start.settings == state.settings && start.processors == state.processors {
-            return Ok(false);
+            return false;
         }
         self.differ_throughout(Why::Settings { expected: start.run_settings(), claimed: state.run_settings() })
     }
 
     /// A claim says nothing of them.
-    fn candidates(&mut self, _: usize) -> Judged<bool> {
-        Ok(false)
+    fn candidates(&mut self, _: usize) -> bool {
+        false
     }
 
-    fn draw(&mut self) -> Judged<bool> {
+    fn draw(&mut self) -> bool {
         let (expected, claimed, step) = (self.record.start.seed, self.claim.state.seed, self.record.start.step());
         if expected == claimed {
-            return Ok(false);
+            return false;
         }
         self.differ_throughout(Why::Draw { expected: Draw::at(expected, step), claimed: Draw::at(claimed, step) })
     }
 
-    fn token(&mut self, place: usize) -> Judged<bool> {
+    fn token(&mut self, place: usize) -> bool {
         let step = self.record.start.step() + place as u64;
         let (expected, claimed) = (Some(self.expected), Some(self.claim.tokens[place]));
         // The state must have the same tokens as the list.
         let stated = self.claim.state.tokens.get(step as usize).copied();
-        match (claimed == expected, stated == expected) {
-            (true, true) => Ok(false),
-            (true, false) => self.differ(step, expected, stated, Why::Token),
-            (false, _) => self.differ(step, expected, claimed, Why::Token),
-        }
+        let other = if claimed == expected { stated } else { claimed };
+        other != expected && self.differ(step, expected, other, Why::Token)
     }
 
     /// The state ends where the claimed tokens do.
-    fn stop(&mut self) -> Judged<bool> {
+    fn stop(&mut self) -> bool {
         let end = self.run.position();
-        let Some(&surplus) = self.claim.state.tokens.get(end as usize) else { return Ok(false) };
-        self.step()?;
+        let Some(&surplus) = self.claim.state.tokens.get(end as usize) else { return false };
+        if self.fails() {
+            return true;
+        }
         if self.expected != surplus {
             return self.differ(end, Some(self.expected), Some(surplus), Why::Token);
         }
         let count = self.claim.state.step();
-        Err(("claim_malformed", format!("the state has {count} tokens, but the claim ends at {end}")))
+        self.refuse("claim_malformed", format!("the state has {count} tokens, but the claim ends at {end}"))
     }
 }
 

@@ -335,3 +335,26 @@ fn a_verdict_and_a_comparison_name_the_same_difference() {
         }
     }
 }
+
+/// A comparison asks where the runs part; a check, whether the claim is one of this record.
+#[test]
+fn a_claim_must_have_the_settings_and_the_seed_even_where_they_have_no_effect() {
+    type Change = (fn(&mut RecordFile), RunPart, &'static str);
+    let changes: [Change; 2] = [
+        (|it| it.start.settings = Settings::new(0.0, 49, 0.95).unwrap(), RunPart::Settings, "top_k"),
+        (|it| it.start.seed = 42, RunPart::Draw, "seed"),
+    ];
+    for (change, part, field) in changes {
+        let mut accounts = Accounts::equal();
+        accounts.first.start.settings = Settings::new(0.0, 50, 0.95).unwrap();
+        let mut run = Run::from_state(accounts.first.start.clone());
+        let frames = accounts.first.frames.as_ref().unwrap().iter().flatten();
+        accounts.first.tokens = frames.map(|frame| run.step_with_frame(frame).unwrap()).collect();
+        accounts.second = accounts.first.clone();
+        assert_eq!(accounts.verified(), (None, None));
+        change(&mut accounts.second);
+        assert_eq!(accounts.verified(), (Some(part), Some(5)));
+        let comparison = first_divergence(&accounts.first, &accounts.second, false);
+        assert_eq!((comparison.first, comparison.beside[0].field), (None, field));
+    }
+}
