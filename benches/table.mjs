@@ -28,7 +28,7 @@ const count = (number) => number.toLocaleString("en");
 const lines = [
   `Microseconds per token: medians of interleaved runs on ${machine.cpu} with ${machine.cores} cores, ${date.slice(0, 10)}, commit \`${commit}\`, load ${load.toFixed(1)} at the start.`,
   "Native times are the processor time of one thread, Chromium times are wall-clock times. A number in brackets is the ratio to Quillmate in the same environment.",
-  "*One pass* only looks for the row's maximum. *Ours, wasm* reads a row that lies in `logitsBuffer`; *row copied in* reads any other array.",
+  "*One pass* only finds the row's maximum. *Ours, wasm* reads a row in `logitsBuffer`; *row copied in* reads any other array.",
   "",
   "| V | setting (T 0.8) | one pass | ours | contract's steps | llama.cpp | candle | llm-samplers | ours, wasm | row copied in | transformers.js |",
   "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
@@ -38,8 +38,8 @@ for (const V of vocabularies) {
     const of = (...starts) => find("native", setting, V, starts);
     const ours = of("quillmate, widest") ?? of("quillmate, baseline");
     const copied = find("Chromium", setting, V, ["quillmate, wasm"]);
-    const lent = results.find((one) => one.V === V && one.setting === setting && one.path === "quillmate, wasm, logitsBuffer");
-    const wasm = lent ?? copied;
+    const uncopied = results.find((one) => one.V === V && one.setting === setting && one.path === "quillmate, wasm, logitsBuffer");
+    const wasm = uncopied ?? copied;
     // It has no top-p: beside k 50, p .95 stands its k 50.
     const js = find("Chromium", setting === "k 50, p .95" ? "k 50" : setting, V, ["transformers.js"]);
     const peers = ["quillmate, contract", "llama.cpp", "candle", "llm-samplers"].map((path) => times(of(path), ours));

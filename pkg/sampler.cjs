@@ -330,7 +330,7 @@ var Frame = class _Frame {
     return ret[0] !== 0;
   }
   /**
-   * `toJSON()`: what `JSON.stringify` writes, the bytes as a record file holds them.
+   * `toJSON()`: the bytes in base64, as in a record file.
    * @returns {string}
    */
   toJSON() {
@@ -376,7 +376,7 @@ var Generator = class _Generator {
     wasm.__wbg_generator_free(this.__destroy_into_raw(), 1);
   }
   /**
-   * What `free()` calls first: a generator that waits for its model stays. Not part of the interface.
+   * Called by `free()` first: refuses while the generator waits for its model. Not part of the interface.
    */
   _idle() {
     const ret = wasm.generator__idle(pointerOf(this, "Generator"));
@@ -588,7 +588,7 @@ var Generator = class _Generator {
     return ret[0] >>> 0;
   }
   /**
-   * `toJSON()`: what `JSON.stringify` writes.
+   * `toJSON()`.
    * @returns {any}
    */
   toJSON() {

@@ -1,9 +1,9 @@
 /* @ts-self-types="./sampler.d.ts" */
 
-// Set by scripts/pkg/glue.mjs before what wasm-bindgen generates: errors with a code where wasm-bindgen throws bare ones or
-// goes on in silence. All of these come up in JavaScript, before the wasm is reached, so they cannot be refused in Rust.
+// Prepended by scripts/pkg/glue.mjs to wasm-bindgen's output: errors with a code where wasm-bindgen throws plain ones or
+// continues silently. They occur in JavaScript, before the wasm is called, so Rust cannot refuse them.
 
-/** What every refusal throws, here and in the wasm. */
+/** The error of every refusal, here and in the wasm. */
 export class SamplerError extends Error {
   constructor(code, message) {
     super(message);
@@ -31,7 +31,7 @@ const copies = {
     "a Generator cannot be cloned, posted or copied, because its memory is the wasm's; send state() and go on with Generator.fromState",
 };
 
-/** Sealed: libraries that wrap objects in proxies leave such ones as they are. */
+/** Sealed, because libraries that wrap objects in proxies skip sealed ones. */
 class Handle {
   constructor(ptr, name) {
     Object.seal(Object.assign(this, { ptr, name }));
@@ -91,7 +91,7 @@ function secondHandle(object) {
 }
 
 /**
- * One step's logits on the wire.
+ * The encoded logits of one step.
  */
 export class Frame {
     static __wrap(ptr) {
@@ -296,7 +296,7 @@ export class Frame {
         return ret[0] !== 0;
     }
     /**
-     * `toJSON()`: what `JSON.stringify` writes, the bytes as a record file holds them.
+     * `toJSON()`: the bytes in base64, as in a record file.
      * @returns {string}
      */
     toJSON() {
@@ -323,7 +323,7 @@ export class Frame {
 if (Symbol.dispose) Frame.prototype[Symbol.dispose] = Frame.prototype.free;
 
 /**
- * One run and, where given, the model that feeds it.
+ * One run and, if given, its model.
  */
 export class Generator {
     static __wrap(ptr) {
@@ -346,7 +346,7 @@ export class Generator {
         wasm.__wbg_generator_free(this.__destroy_into_raw(), 1);
     }
     /**
-     * What `free()` calls first: a generator that waits for its model stays. Not part of the interface.
+     * Called by `free()` first: refuses while the generator waits for its model. Not part of the interface.
      */
     _idle() {
         const ret = wasm.generator__idle(pointerOf(this, "Generator"));
@@ -558,7 +558,7 @@ export class Generator {
         return ret[0] >>> 0;
     }
     /**
-     * `toJSON()`: what `JSON.stringify` writes.
+     * `toJSON()`.
      * @returns {any}
      */
     toJSON() {
@@ -847,7 +847,7 @@ export function stateSchema() {
 }
 
 /**
- * `stepBatch(generators, model)`; without a model each generator asks its own.
+ * `stepBatch(generators, model)`; without a model each generator calls its own.
  * @param {any} generators
  * @param {any} model
  * @returns {Array<any>}

@@ -1,4 +1,4 @@
-// The package without its wasm, which the caller gives: as a compiled module, as bytes, as a response or by its address.
+// The package without its wasm, which the caller passes as a compiled module, bytes, a response or a URL.
 import { compiled, fetched, optionsOf } from "./options.js";
 import load, { initSync as loadSync, SamplerError } from "./sampler.js";
 
@@ -10,7 +10,7 @@ const given = (name, options, option) => {
   throw new SamplerError("wasm_missing", `${name} of @quillmate/sampler/slim needs { ${option} }: this entry carries no wasm of its own`);
 };
 
-// The getters are read by the call that loads, and by no later one: nothing is fetched twice.
+// Only the call that loads reads the getters, so nothing is fetched twice.
 export default async function init(options) {
   const wasm = given("init", options, "module_or_path");
   return load({

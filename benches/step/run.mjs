@@ -84,8 +84,8 @@ async function sampling({ frames, start }) {
   };
 }
 
-/** In the page: the finished run's messages again. */
-async function again(id) {
+/** In the page: the median time, in milliseconds, to download the messages of the finished run again. */
+async function medianDownload(id) {
   const times = [];
   for (let round = 0; round < 9; round++) {
     const begin = performance.now();
@@ -132,7 +132,7 @@ async function one(name, settings) {
   const run = await (await fetch(`${url}api/runs/${id}`)).json();
   const record = await (await fetch(`${url}api/runs/${id}/record`)).json();
   const tokens = run.tokens.length;
-  const http = (await page.evaluate(again, id)) / tokens;
+  const http = (await page.evaluate(medianDownload, id)) / tokens;
   const sampled = await page.evaluate(sampling, { frames: record.frames, start: record.start });
   await context.close();
   const script = spent(events, ["FunctionCall", "EvaluateScript", "RunMicrotasks", "TimerFire"]);

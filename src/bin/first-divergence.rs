@@ -1,4 +1,4 @@
-//! `first-divergence FIRST SECOND`: reads two files, of records or of traces, and says where the runs part.
+//! `first-divergence FIRST SECOND`: reads two files, of records or of traces, and says where the runs first differ.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -8,18 +8,18 @@ use quillmate_sampler::json::Object;
 use quillmate_sampler::{RecordFile, Refusal as _, Trace, first_divergence, first_divergence_of_traces, read_traces};
 
 const USAGE: &str = "\
-Says where two runs first part, and in what.
+Shows where two runs first differ, and in what.
 
 usage: first-divergence [--json] [--values] FIRST SECOND
 
 FIRST and SECOND are record files, as the server's /api/runs/{id}/record gives them and the page's \"Save record\" saves them,
-or both are files of traces, {\"traces\": […]}, one a step. Traces hold no input ids, no settings and no stop: two files of them
-can show that two runs part, and never that they are the same.
+or both are files of traces, {\"traces\": […]}, one per step. Traces hold no input ids, no settings and no stop: two files of them
+can show that two runs differ, but not that they are the same.
 
   --json    JSON instead of a paragraph
   --values  with raw values: token ids, logits, probabilities, seeds, draws
 
-exit code: 0 the runs are the same; 1 they part; 2 a file cannot be read, or something is missing and no difference was found
+exit code: 0 the runs are the same; 1 they differ; 2 a file cannot be read, or something is missing and no difference was found
 ";
 
 enum Read {
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
 }
 
 fn said(text: &str, code: ExitCode) -> ExitCode {
-    // Whoever reads may have closed the pipe; the answer is the exit code then.
+    // The reader may have closed the pipe; the exit code is then the answer.
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
     code
 }

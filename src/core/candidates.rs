@@ -1,5 +1,4 @@
-//! The tokens a step may choose from, found once: a frame is made from them, a token is drawn from them, and a sparse frame is
-//! read into them.
+//! The candidates of a step. A frame is made from them, a token is drawn from them, and a sparse frame is read into them.
 
 use super::distribution::{Distribution, distribution};
 use super::error::{LogitsError, SampleError};
@@ -43,8 +42,8 @@ impl<L: Logit> Candidates<L> {
         &self.logits
     }
 
-    /// The token at the uniform number `u`, as of a row in which all others are banned. The contract looks at the order of ids
-    /// only, so the row without the gaps gives the place of the token.
+    /// The token at the uniform number `u`, as for a row in which all other tokens are banned. Only the order of the ids matters,
+    /// so sampling from the logits without gaps gives the index of the token.
     ///
     /// # Errors
     /// `uniform_out_of_range`, and every refusal of the logits.
@@ -52,7 +51,7 @@ impl<L: Logit> Candidates<L> {
         Ok(self.ids[sample(&self.logits, settings, u)? as usize])
     }
 
-    /// What that token is drawn from.
+    /// The distribution of that token.
     ///
     /// # Errors
     /// Every refusal of the logits.

@@ -1,4 +1,4 @@
-//! Seeds derived from a seed: one root, and a labelled seed for each thing that needs one of its own.
+//! Seeds derived from a root seed, a label and an attempt number.
 //!
 //! HKDF-SHA256 (RFC 5869) over the bytes CONTRACT.md lists, so that no two (root, label, attempt) share an input. Which
 //! root may be public and which must be secret is said there too; none of this is for passwords or tokens.
@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 use super::refusal::Refusal;
 
-/// The salt: what separates these seeds from everything else HKDF may be used for.
+/// The salt, which separates these seeds from other uses of HKDF.
 const SALT: &[u8] = b"quillmate derive_seed v1";
 
 /// The longest label, in bytes of UTF-8.
@@ -48,7 +48,7 @@ impl Refusal for LabelError {
     }
 }
 
-/// The seed for a use of its own of a run whose seed is `root`.
+/// Derives a separate seed from `root`.
 ///
 /// * `label`: what it is for, 1 to 255 bytes of UTF-8, such as `draft-model` or `repair-attempt-1`. Labels are compared
 ///   by their bytes: no case is folded and nothing is normalized.

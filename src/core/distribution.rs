@@ -5,10 +5,10 @@
 use super::error::{DistributionError, LogitsError};
 use super::exp::exp;
 use super::logits::{Logit, Row};
-use super::rank::{Rank, after, falling, first, number};
+use super::rank::{Rank, falling, first, nth, number};
 use super::settings::Settings;
 
-/// What a token is drawn from: ids ascending, with the probability of each.
+/// A probability distribution over tokens: ids ascending, with the probability of each.
 ///
 /// Probabilities are finite, ≥ 0 and sum to 1 up to rounding. A kept token whose weight underflowed has probability 0
 /// and is never drawn.
@@ -62,7 +62,7 @@ impl Distribution {
         Ok(dense)
     }
 
-    /// The same for a row whose ids have gaps: `ids` says which token each place of this one is.
+    /// Replaces each index by the token id in `ids`.
     pub(crate) fn with_ids(mut self, ids: &[u32]) -> Self {
         for id in &mut self.ids {
             *id = ids[*id as usize];
@@ -70,14 +70,14 @@ impl Distribution {
         self
     }
 
-    /// Step 7 at `u` (0 ≤ u < 1).
+    /// Step 7, the inverse CDF, at `u` (0 ≤ u < 1).
     pub(crate) fn walk(&self, u: f64) -> u32 {
         walk(self.ids.iter().copied().zip(self.probabilities.iter().copied()), u)
     }
 }
 
-/// Step 7: walks (id, probability) in the order given and returns the first id at which the running sum exceeds `u`.
-/// Should rounding leave the whole sum at or below `u`, the last id with a probability above 0.
+/// Step 7, the inverse CDF: returns the first id, in the order given, at which the running sum exceeds `u`. If rounding leaves
+/// the whole sum at or below `u`, returns the last id with a probability above 0.
 pub(crate) fn walk(kept: impl Iterator<Item = (u32, f64)>, u: f64) -> u32 {
     let (mut sum, mut last) = (0.0, 0);
     for (id, probability) in kept {
@@ -92,7 +92,7 @@ pub(crate) fn walk(kept: impl Iterator<Item = (u32, f64)>, u: f64) -> u32 {
     last
 }
 
-/// How far the sum of probabilities given from outside may be from 1.
+/// How far the sum of a caller's probabilities may be from 1.
 const SUM_TOLERANCE: f64 = 1e-6;
 
 /// Checks that probabilities are finite, ≥ 0 and sum to 1 within 10^-6.
@@ -126,7 +126,7 @@ pub fn distribution<L: Logit>(logits: &[L], settings: &Settings) -> Result<Distr
     distribution_in_stages(logits, settings, &mut |_, _| ())
 }
 
-/// Which steps of the contract have been taken.
+/// The steps of the contract that report their result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Step 1: one token.
@@ -139,7 +139,7 @@ pub(crate) enum Stage {
     TopP,
 }
 
-/// [`distribution`]; `seen` gets what each stage leaves.
+/// [`distribution`]; calls `seen` with the result of each stage.
 pub(crate) fn distribution_in_stages<L: Logit>(
     logits: &[L],
     settings: &Settings,
@@ -199,7 +199,7 @@ pub(super) fn top_k_of(
 ) -> (Vec<u32>, Vec<f64>) {
     let k = top_k as usize;
     let mut pool = Vec::with_capacity(POOL);
-    // What is not above the k-th best cannot enter: its id is higher than those it ties with.
+    // A logit equal to the k-th best cannot enter, because its id is higher.
     let mut threshold = f64::NEG_INFINITY;
     for (id, logit) in tokens {
         if logit > threshold {
@@ -213,16 +213,16 @@ pub(super) fn top_k_of(
     pool.into_iter().map(|(logit, id)| (id, number(logit))).unzip()
 }
 
-/// Cuts a pool of tokens, ids ascending, to the k best; the logit of the last of these.
+/// Truncates a pool of tokens, ids ascending, to the k best and returns the logit of the last of these.
 fn cut(pool: &mut Vec<Rank>, spare: &mut Vec<Rank>, k: usize) -> f64 {
     spare.clear();
     spare.extend_from_slice(pool);
-    let Some(last) = after(k - 1, spare) else { return f64::NEG_INFINITY };
+    let Some(last) = nth(k - 1, spare) else { return f64::NEG_INFINITY };
     pool.retain(|rank| *rank <= last);
     number(last.0)
 }
 
-/// The pool of the k best is cut back to k when it holds more than four times k and this.
+/// The pool of the k best is truncated when it holds more than four times the sum of k and this.
 const POOL: usize = 32;
 
 /// Step 3: logits to weights, w_i = exp((l_i − m) / temperature) with m the highest.
@@ -257,8 +257,8 @@ fn keep_nucleus(distribution: &mut Distribution, top_p: f64) {
     *distribution = Distribution { ids, probabilities };
 }
 
-/// The places, ascending, of the first probabilities by (high first, low place first) up to the one at which their
-/// running sum reaches `top_p`, and `least` of them at least; all where none does. In time linear in their number.
+/// The indices, ascending, of the highest probabilities (lower index first on ties) up to the one at which their running sum
+/// reaches `top_p`, at least `least` of them; all if the sum never does. Takes linear time.
 pub(crate) fn nucleus(probabilities: &[f64], top_p: f64, least: u32) -> Vec<u32> {
     let ranks = || probabilities.iter().map(|p| falling(*p)).zip(0..);
     let (mut sum, mut count) = (0.0, 0);

@@ -48,7 +48,7 @@ impl Refusal for SettingsError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LogitsError {
-    /// `logits_empty`: there are none.
+    /// `logits_empty`: there are no logits.
     Empty,
     /// `logits_too_long`: more than 2^32 − 1, so that ids would not fit.
     TooLong(u64),
@@ -56,11 +56,11 @@ pub enum LogitsError {
     NotANumber(u32),
     /// `logits_positive_infinity`: the first offending index.
     PositiveInfinity(u32),
-    /// `logits_all_banned`: every one of so many logits is −∞.
+    /// `logits_all_banned`: every logit is −∞; the number of logits.
     AllBanned(u32),
-    /// `logits_length_changed`: not as many as in the run's rows before.
+    /// `logits_length_changed`: another length than the run's earlier rows.
     LengthChanged {
-        /// Logits in the rows before.
+        /// Logits in the earlier rows.
         expected: u64,
         /// Logits in this row.
         found: u64,
@@ -127,7 +127,7 @@ pub enum SampleError {
     Insufficient {
         /// The largest top-k the row suffices for.
         certain: u32,
-        /// The top-k that is needed, 1 when greedy; 0: all logits are.
+        /// The top-k that is needed, 1 when greedy; 0: all logits are needed.
         top_k: u32,
     },
 }
@@ -199,13 +199,13 @@ impl Refusal for SampleError {
     }
 }
 
-/// Probabilities that are no distribution.
+/// Probabilities that are not a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DistributionError {
     /// `distribution_empty`: there are none.
     Empty,
-    /// `distribution_lengths_differ`: not one probability an id, or p and q over different vocabularies.
+    /// `distribution_lengths_differ`: ids and probabilities, or p and q, have different lengths.
     Lengths {
         /// Length of the ids, or of p.
         first: u64,

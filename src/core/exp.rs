@@ -1,4 +1,4 @@
-//! The exponential, correctly rounded: the only door to `exp` in this crate.
+//! The exponential, correctly rounded: the only `exp` in this crate.
 //!
 //! [`exp`] returns the double nearest to e^x (ties cannot occur for x ≠ 0: e^x is then transcendental, by
 //! Lindemann's theorem). A correctly rounded function has one answer, so its bits are the same on every machine; the
@@ -48,7 +48,7 @@ const FAST_ERROR: f64 = f64::from_bits(0x3c00_0000_0000_0000);
 #[must_use]
 #[inline]
 pub fn exp(x: f64) -> f64 {
-    // Where the fast phase holds: the result is normal, and 2^k times anything below 2 does not overflow.
+    // The fast phase applies: the result is normal, and 2^k times a number below 2 does not overflow.
     if !(x > -707.0 && x < 708.0) {
         return exp_at_the_ends(x);
     }
@@ -303,8 +303,8 @@ mod tests {
     use super::*;
     use crate::core::splitmix::draw;
 
-    /// The fast phase answers almost always, so the accurate one is asked by itself: where it alone answers, and where its
-    /// quotient is off by one, which is beside the multiples of ln 2.
+    /// The fast phase answers almost always, so the accurate phase is tested separately: where only it answers, and near
+    /// multiples of ln 2, where its quotient is off by one.
     #[test]
     fn both_phases_agree() {
         let beside = (-1060..=1024).flat_map(|k| {

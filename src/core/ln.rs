@@ -1,6 +1,6 @@
-//! The natural logarithm, correctly rounded: the only door to `ln` in this crate.
+//! The natural logarithm, correctly rounded: the only `ln` in this crate.
 //!
-//! Needed once a row (ln of the normalizing sum, for entropy), so it is integers only, without a fast phase.
+//! It is called once per row (ln of the normalizing sum, for entropy), so it uses integers only, without a fast phase.
 //!
 //! Write x = 2^k·m with m in [√½, √2), z = (m − 1)/(m + 1), |z| ≤ 0.1716. Then ln x = k·ln 2 + 2·z·P with
 //! P = Σ z^(2i)/(2i + 1) (Gregory's series for the inverse hyperbolic tangent), i ≤ 25: the first term left out is

@@ -100,7 +100,7 @@ impl<'a, L: Logit> Row<'a, L> {
         self.best
     }
 
-    /// The allowed tokens, ids ascending, with their logits. −0 comes as 0, so that equal logits have equal bits.
+    /// The allowed tokens, ids ascending, with their logits. −0 becomes 0, so that equal logits have equal bits.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + use<'a, L> {
         (0u32..)
             .zip(self.logits)

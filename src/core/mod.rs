@@ -1,4 +1,4 @@
-//! Pure arithmetic: nothing here knows of serialization, clocks, files or hash maps.
+//! Pure arithmetic, without serialization, clocks, files or hash maps.
 
 pub mod candidates;
 pub mod decision;

@@ -1,23 +1,23 @@
-//! Numbers with their places, in order: one algorithm for every ranking there is, in time linear in how many there are.
+//! Ranking numbers and keeping their indices: one radix sort for every ranking of the crate, in linear time.
 
-/// What is ranked: an integer, lowest first, and where it came from.
+/// A sort key, lowest first, and the index it came from.
 pub type Rank = (u64, u32);
 
-/// An integer that falls as the number rises; of equal numbers 0 comes before −0.
+/// The key that sorts numbers in descending order; 0 comes before −0.
 #[must_use]
 pub fn falling(number: f64) -> u64 {
     let bits = number.to_bits();
     if number.is_sign_negative() { bits } else { !(bits | 1 << 63) }
 }
 
-/// The number of an integer that falls.
+/// The inverse of [`falling`].
 #[must_use]
 pub fn number(falling: u64) -> f64 {
     f64::from_bits(if falling >> 63 == 1 { falling } else { !falling ^ 1 << 63 })
 }
 
-/// The first of these, by their integers and then in the order given, at which `is_last` says so. Orders only as much as
-/// that takes, and leaves anything behind.
+/// Visits the entries by key, equal keys in the order given, and returns the first for which `is_last` is true. Sorts only as
+/// far as needed, and leaves `ranked` in an unspecified state.
 pub fn first(ranked: &mut Vec<Rank>, is_last: &mut dyn FnMut(Rank) -> bool) -> Option<Rank> {
     let count = ranked.len();
     ranked.extend_from_within(..);
@@ -25,8 +25,8 @@ pub fn first(ranked: &mut Vec<Rank>, is_last: &mut dyn FnMut(Rank) -> bool) -> O
     first_of(ranked, spare, is_last)
 }
 
-/// The element at index `skipped` of the sorted list; `None` if there are not so many. Leaves the list in no useful order.
-pub fn after(skipped: usize, ranked: &mut Vec<Rank>) -> Option<Rank> {
+/// The entry at index `skipped` of the sorted order, or `None` if there are too few. Leaves `ranked` in an unspecified state.
+pub fn nth(skipped: usize, ranked: &mut Vec<Rank>) -> Option<Rank> {
     let mut skipped = skipped;
     while let Some(shift) = order_few(ranked) {
         let found = counts(ranked, shift).iter().position(|count| {
@@ -39,7 +39,7 @@ pub fn after(skipped: usize, ranked: &mut Vec<Rank>) -> Option<Rank> {
     ranked.get(skipped).copied()
 }
 
-/// All of these in their order.
+/// The entries sorted by key, stably.
 #[must_use]
 pub fn ordered(mut ranked: Vec<Rank>) -> Vec<Rank> {
     let mut ordered = Vec::with_capacity(ranked.len());
@@ -50,8 +50,8 @@ pub fn ordered(mut ranked: Vec<Rank>) -> Vec<Rank> {
     ordered
 }
 
-/// A radix sort from the highest bits in which the integers differ, 8 at a time, that goes into one part after the other and
-/// leaves the rest as it is. `spare` is at least as long as `ranked`.
+/// A radix sort from the highest bits in which the keys differ, 8 at a time. It sorts one bucket after the other and stops at
+/// the entry it looks for. `spare` is at least as long as `ranked`.
 fn first_of(ranked: &mut [Rank], spare: &mut [Rank], is_last: &mut dyn FnMut(Rank) -> bool) -> Option<Rank> {
     let Some(shift) = order_few(ranked) else {
         return ranked.iter().copied().find(|rank| is_last(*rank));
@@ -61,7 +61,7 @@ fn first_of(ranked: &mut [Rank], spare: &mut [Rank], is_last: &mut dyn FnMut(Ran
     for count in &mut ends {
         (*count, end) = (end, end + *count);
     }
-    // Each starts as the start of its part, and has become its end when all are in place.
+    // Each begins as the start of its bucket and is its end when all entries are placed.
     for one in &*ranked {
         let place = &mut ends[digit(one.0, shift)];
         spare[*place] = *one;
@@ -80,7 +80,7 @@ fn first_of(ranked: &mut [Rank], spare: &mut [Rank], is_last: &mut dyn FnMut(Ran
     None
 }
 
-/// Orders these if they are few or all equal; else says where the highest 8 bits begin in which they differ.
+/// Sorts the entries if they are few or all equal; otherwise returns the shift of the highest 8 bits in which they differ.
 fn order_few(ranked: &mut [Rank]) -> Option<u32> {
     const FEW: usize = 24;
     let (mut all, mut any) = (u64::MAX, 0);
@@ -115,7 +115,7 @@ fn counts(ranked: &[Rank], shift: u32) -> [usize; 256] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Rank, after, falling, first, number, ordered};
+    use super::{Rank, falling, first, nth, number, ordered};
     use crate::core::splitmix::draw;
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             sorted.sort_unstable();
             assert_eq!(ordered(ranks.clone()), sorted);
             for skipped in [0, 1, length as usize / 2, length as usize] {
-                assert_eq!(after(skipped, &mut ranks.clone()), sorted.get(skipped).copied());
+                assert_eq!(nth(skipped, &mut ranks.clone()), sorted.get(skipped).copied());
                 let mut seen = Vec::new();
                 let last = first(&mut ranks.clone(), &mut |rank| {
                     seen.push(rank);

@@ -1,18 +1,18 @@
-//! What all errors have in common.
+//! The trait of all errors.
 
 use std::fmt;
 
 use super::text::Number;
 
-/// What every error of this crate tells a program: its code, and the index and the number at fault.
+/// Implemented by every error of this crate: its code, and the offending index and number.
 pub trait Refusal: fmt::Display {
     /// A stable name for programs: `temperature_out_of_range`.
     fn code(&self) -> &'static str;
-    /// The first index at fault, where there is one.
+    /// The first offending index, if any.
     fn index(&self) -> Option<u64> {
         None
     }
-    /// The number at fault, where there is one.
+    /// The offending number, if any.
     fn value(&self) -> Option<f64> {
         None
     }

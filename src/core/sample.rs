@@ -1,4 +1,4 @@
-//! One row of logits, three settings and one uniform number: one token. And many rows at once.
+//! Choosing a token from a row of logits, settings and a uniform number; for one row or many.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use super::settings::{Settings, Temperature, TopK, TopP};
 /// Chooses one token as the contract says.
 ///
 /// * `logits`: V ≥ 1 numbers, index = token id; −∞ bans a token.
-/// * `temperature`: finite, ≥ 0; 0 takes the best logit, lowest id on ties. Then `top_k`, `top_p` and `u` are not looked
-///   at, whatever they hold.
+/// * `temperature`: finite, ≥ 0; 0 takes the best logit, lowest id on ties. `top_k`, `top_p` and `u` are then ignored, even
+///   if they are out of range.
 /// * `top_k`: 0 is off. `top_p`: 0 to 1; 1 is off.
 /// * `u`: the uniform number, 0 ≤ u < 1.
 ///
@@ -39,12 +39,12 @@ pub fn sample_token<L: Logit>(
     sample(logits, &settings, u)
 }
 
-/// [`sample_token`] with settings that are already checked. Greedy settings do not look at `u`.
+/// [`sample_token`] with settings that are already checked. Greedy settings ignore `u`.
 ///
 /// # Errors
 /// `uniform_out_of_range` unless greedy, then every refusal of the logits.
 pub fn sample<L: Logit>(logits: &[L], settings: &Settings, u: f64) -> Result<u32, SampleError> {
-    Ok(fast::sample_by(fast::Path::detect(), logits, settings, u)?.0)
+    Ok(fast::sample_by(fast::Path::widest(), logits, settings, u)?.0)
 }
 
 /// Why a batch as a whole was refused: its parts do not fit together.
@@ -60,7 +60,7 @@ pub enum BatchError {
         /// Logits that were given.
         logits: u64,
     },
-    /// `batch_settings_length`: neither one for all rows nor one a row.
+    /// `batch_settings_length`: neither one for all rows nor one per row.
     Settings {
         /// Rows, that is uniform numbers.
         rows: u64,
@@ -122,16 +122,16 @@ impl Refusal for RowError {
     }
 }
 
-/// Chooses a token for each of B rows: row i is exactly [`sample`] of row i, so a refused row costs only itself.
+/// Chooses a token for each of B rows. Result i is that of [`sample`] for row i, so a refused row does not affect the others.
 ///
 /// * `logits`: B·V numbers, row after row; `vocabulary`: V.
-/// * `settings`: one a row, or one for all.
-/// * `u`: B uniform numbers; that of a row with greedy settings is not looked at.
+/// * `settings`: one per row, or one for all.
+/// * `u`: B uniform numbers; that of a row with greedy settings is ignored.
 ///
 /// With the feature `parallel` the rows are shared among threads; no result depends on it.
 ///
 /// # Errors
-/// `batch_logits_length`, `batch_settings_length`. A row's own refusal stands in its place in the list.
+/// `batch_logits_length`, `batch_settings_length`. The refusal of one row is its result in the list.
 pub fn sample_batch<L: Logit + Sync>(
     logits: &[L],
     vocabulary: usize,
@@ -161,9 +161,9 @@ pub(crate) fn is_long(settings: &Settings) -> bool {
 
 /// Calls `one` for 0 to count − 1 and returns the results in that order.
 ///
-/// The calling thread takes part: to wake a sleeping one costs as much as a row or two, and meanwhile it is at work. Each
-/// takes the next row nobody has taken, the long ones first: rows differ in cost by a factor of ten, and nobody shall wait
-/// for a long one at the end.
+/// The calling thread takes part, because waking another takes as long as a row or two. Each thread takes the next free row,
+/// expensive rows first: rows differ in cost by a factor of ten, and an expensive row at the end would leave the other threads
+/// idle.
 #[cfg(all(feature = "parallel", not(target_arch = "wasm32")))]
 pub(crate) fn in_parallel<T: Send>(
     count: usize,
@@ -186,7 +186,7 @@ pub(crate) fn in_parallel<T: Send>(
         while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             mine.push((at, one(at)));
         }
-        // A thread that panicked has left nothing half done here.
+        // A thread that panicked has left no partial result here.
         done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
     };
     rayon::in_place_scope(|scope| {

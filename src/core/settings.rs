@@ -1,4 +1,4 @@
-//! Temperature, top-k and top-p: checked once, so that no later step meets a value out of range.
+//! Temperature, top-k and top-p, checked once when they are made.
 
 use super::error::SettingsError;
 
@@ -26,7 +26,7 @@ impl Temperature {
     }
 }
 
-/// How many of the best logits stay: 0 is off (all stay).
+/// How many of the best logits are kept: 0 is off (all are kept).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopK(u32);
 
@@ -37,7 +37,7 @@ impl TopK {
         Self(value)
     }
 
-    /// For callers whose numbers are all floating point, such as JavaScript and JSON.
+    /// For callers whose numbers are floating point, such as JavaScript and JSON.
     ///
     /// # Errors
     /// `top_k_out_of_range` for anything but an integer from 0 to 2^32 − 1.
@@ -118,7 +118,7 @@ impl Settings {
         self.temperature.get()
     }
 
-    /// How many of the best logits stay; 0 is all.
+    /// How many of the best logits are kept; 0 keeps all.
     #[must_use]
     pub fn top_k(&self) -> u32 {
         self.top_k.get()

@@ -1,4 +1,4 @@
-//! A row of logits of which only the best are known, as a model server's list of top log-probabilities gives them.
+//! A row of logits of which only the best are known, such as a model server's list of top log-probabilities.
 
 use std::fmt;
 
@@ -12,12 +12,11 @@ use super::settings::Settings;
 
 /// The known part of a row of V logits: token ids and their logits. Every other token is **unknown**, not banned.
 ///
-/// Who makes one claims that the row's best logits are here: the logit of an unknown token is not above the lowest
-/// finite one in the list. Nothing checks this claim; a list of any other logits gives other tokens. A logit of −∞ says
-/// that this token is banned, and nothing about unknown ones. Log-probabilities serve as logits: they differ from them by
-/// one number for the whole row, up to rounding.
+/// The caller must ensure that no unknown token has a logit above the lowest finite one in the list. This cannot be checked; a
+/// list of other logits gives other tokens. A logit of −∞ says that this token is banned, and nothing about unknown ones.
+/// Log-probabilities can be used as logits: they differ by one number for the whole row, up to rounding.
 ///
-/// Settings are accepted only where no unknown logit could change the token: see [`max_top_k`](Self::max_top_k).
+/// Settings are accepted only if no unknown logit could change the token: see [`max_top_k`](Self::max_top_k).
 ///
 /// ```
 /// use quillmate_sampler::{Settings, SparseRow};
@@ -32,7 +31,7 @@ use super::settings::Settings;
 pub struct SparseRow<L> {
     known: Candidates<L>,
     vocabulary: u32,
-    /// How many of the best have their places in every row this may be a part of.
+    /// How many of the best logits have the same rank in every row this may be a part of.
     certain: u32,
 }
 
@@ -55,7 +54,7 @@ impl<L: Logit> SparseRow<L> {
         }
         let mut known = Vec::with_capacity(ids.len());
         for (at, (&id, &logit)) in ids.iter().zip(logits).enumerate() {
-            // What does not fit in a u32 is refused as a repetition at the latest.
+            // If the index does not fit in a u32, some id is repeated.
             let index = at as u32;
             if id >= vocabulary {
                 return Err(SparseRowError::Id { index, id, vocabulary });
@@ -109,9 +108,9 @@ impl<L: Logit> SparseRow<L> {
     /// The largest top-k this row suffices for; `None` when every logit is known and it suffices for all settings. Greedy
     /// settings need 1.
     ///
-    /// It is the number of known logits, less those at the end of the order (logit high first, id low first) whose place
-    /// an unknown token could take: those that equal the lowest known logit and have an id above some unknown one. Of n
-    /// different logits that is the last, in general: for a top-k of k, ask for k + 1.
+    /// It is the number of known logits, less those whose rank an unknown token could take: those that equal the lowest known
+    /// logit and have an id above some unknown one. Of n different logits that is usually the last one: for a top-k of k, ask
+    /// for k + 1.
     #[must_use]
     pub fn max_top_k(&self) -> Option<u32> {
         self.whole().is_none().then_some(self.certain)
@@ -168,7 +167,7 @@ impl<L: Logit> SparseRow<L> {
     }
 }
 
-/// How many of the best have their places whatever is unknown. `ids` ascend.
+/// How many of the best logits have a certain rank. `ids` ascend.
 fn certain<L: Logit>(ids: &[u32], logits: &[L]) -> u32 {
     let allowed = || logits.iter().map(|logit| logit.widen()).filter(|logit| *logit != f64::NEG_INFINITY);
     let mut lowest = f64::INFINITY;
@@ -183,11 +182,11 @@ fn certain<L: Logit>(ids: &[u32], logits: &[L]) -> u32 {
     (allowed().filter(|logit| *logit > lowest).count() + tied_before) as u32
 }
 
-/// Why a list of ids and logits is no part of a row.
+/// Why a list of ids and logits is not part of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SparseRowError {
-    /// `sparse_lengths_differ`: not one logit an id.
+    /// `sparse_lengths_differ`: not one logit per id.
     Lengths {
         /// How many ids there are.
         ids: u64,
@@ -203,7 +202,7 @@ pub enum SparseRowError {
         /// The size of the vocabulary.
         vocabulary: u32,
     },
-    /// `sparse_id_repeated`: an id that stands in the list before.
+    /// `sparse_id_repeated`: an id that occurs earlier in the list.
     Repeated {
         /// The first such index.
         index: u32,

@@ -1,4 +1,4 @@
-//! Speculation with one draft token: the draft's author is fast, the output is the target's.
+//! Speculation with one draft token: a fast model drafts, and the output follows the target model.
 //!
 //! Leviathan, Kalman & Matias, "Fast inference from transformers via speculative decoding", ICML 2023, appendix A.1,
 //! and Chen et al., "Accelerating large language model decoding with speculative sampling", 2023, theorem 1: accepting
@@ -11,12 +11,12 @@ use super::distribution::{check_probabilities, walk};
 use super::error::DistributionError;
 use super::refusal::{Refusal, RejectedNumber};
 
-/// Which of the two distributions an error speaks of.
+/// Which of the two distributions an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// p, what the target model draws from.
+    /// p, the distribution of the target model.
     Target,
-    /// q, what the draft was drawn from.
+    /// q, the distribution the draft was drawn from.
     Draft,
 }
 
@@ -90,7 +90,7 @@ impl Refusal for SpeculativeError {
     }
 }
 
-/// The token that came of a draft.
+/// The result of checking a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speculation {
     /// The token.
@@ -99,10 +99,10 @@ pub struct Speculation {
     pub accepted: bool,
 }
 
-/// Judges one draft token: accepts it when `u_accept · q[d] < p[d]`, otherwise draws from `max(0, p − q)`.
+/// Checks one draft token: accepts it when `u_accept · q[d] < p[d]`, otherwise draws from `max(0, p − q)`.
 ///
 /// * `p_target`, `q_draft`: probabilities by token id, of the same length, each finite and ≥ 0, each summing to 1
-///   within 10^-6. They must be what tokens are **really** drawn from, after temperature, top-k and top-p
+///   within 10^-6. They must be the distributions tokens are drawn from, after temperature, top-k and top-p
 ///   ([`distribution`](super::distribution::distribution)): with a raw softmax for p, a token that top-k bans could
 ///   come out; with a raw softmax for q, drafts would be accepted too often where q was sharpened, and the output
 ///   would no longer follow p.

@@ -1,4 +1,4 @@
-//! SplitMix64 streams addressed by (seed, step, stream): nothing to advance, nothing to lose.
+//! SplitMix64 streams addressed by (seed, step, stream), without mutable state.
 //!
 //! The generator is that of Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, with
 //! the constants of Vigna's reference code (<https://prng.di.unimi.it/splitmix64.c>). Stream 0 is its output sequence.
@@ -6,7 +6,7 @@
 /// The golden gamma: 2^64 divided by the golden ratio, made odd.
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Streams a run draws from. A number is never given a second meaning.
+/// Streams a run draws from. A number is never reused for another purpose.
 pub mod streams {
     /// The tokens of a run.
     pub const TOKENS: u64 = 0;

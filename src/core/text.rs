@@ -1,4 +1,4 @@
-//! Numbers and strings in messages. (The standard library's ways of writing them are 10 kB of a gzipped wasm.)
+//! Numbers and strings in messages. (The standard library's formatting would add 10 kB to the gzipped wasm.)
 
 use std::fmt::{self, Write as _};
 
@@ -32,7 +32,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// The first characters of a text, so many at most.
+/// At most this many characters from the start of a text.
 #[must_use]
 pub fn beginning(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()

@@ -1,7 +1,7 @@
 //! CRC-32 (ISO-HDLC) of frames.
 //!
-//! Natively crc32fast, which uses the processor's carry-less multiplication. WebAssembly has none: there long frames are
-//! folded in vectors first, and the tables for the rest are made when they are first needed.
+//! Native builds use crc32fast, with the processor's carry-less multiplication. WebAssembly has none: there long frames are
+//! first folded in vectors, and the tables for the rest are built on first use.
 
 /// The CRC-32 of some bytes.
 #[cfg(not(target_arch = "wasm32"))]
@@ -15,7 +15,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     folded(bytes)
 }
 
-/// How far on a byte is folded: x^4018 + x^2091 + x^1837 + 1 is a multiple of the CRC's polynomial, and so is its eighth
+/// The distances at which a byte is folded: x^4018 + x^2091 + x^1837 + 1 is a multiple of the CRC's polynomial, and so is its eighth
 /// power, in which each exponent is a number of bytes. Of all multiples with four terms below x^5000 the one whose two highest
 /// are furthest apart: what is `NEAR` bytes or less does not depend on itself.
 #[cfg(any(target_arch = "wasm32", test))]
@@ -36,7 +36,7 @@ fn folded(bytes: &[u8]) -> u32 {
         return !sliced(!0, bytes);
     };
     let (head, tail) = bytes.split_at(length);
-    // What the last bytes were replaced from, and room for the next. The register starts with ones, as if these came before.
+    // The last bytes and space for the next ones. The register starts with ones, as if they preceded the data.
     let mut past = [0; FAR + ROOM];
     past[..4].fill(!0);
     for some in head.chunks(ROOM) {
@@ -52,7 +52,7 @@ fn folded(bytes: &[u8]) -> u32 {
     !sliced(0, &rest)
 }
 
-/// Adds to some bytes what is folded onto them. `before` begins `FAR` bytes before the first.
+/// Adds the folded earlier bytes to some bytes. `before` begins `FAR` bytes before the first.
 #[cfg(any(target_arch = "wasm32", test))]
 #[inline(never)]
 fn fold(before: &[u8], bytes: &[u8], new: &mut [u8]) {
@@ -64,7 +64,7 @@ fn fold(before: &[u8], bytes: &[u8], new: &mut [u8]) {
     }
 }
 
-/// The register after some bytes, eight at a step, each through a table of its own: Kounavis & Berry, "A systematic
+/// The register after some bytes, eight per step, each with its own table: Kounavis & Berry, "A systematic
 /// approach to building high performance software-based CRC generators", ISCC 2005.
 #[cfg(any(target_arch = "wasm32", test))]
 #[inline(never)]

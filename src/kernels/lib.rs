@@ -1,5 +1,5 @@
-//! The loops over whole rows and frames. A package of its own, so that in the wasm they are optimized for speed and all
-//! else for size.
+//! The loops over whole rows and frames. They are a separate package, so that in the wasm they are optimized for speed and
+//! the rest for size.
 
 pub mod checksum;
 pub mod rows;

@@ -28,19 +28,19 @@ impl Numbers<'_> {
 /// Logits that are summed and skipped together.
 pub const BLOCK: usize = 64;
 
-/// Exponents below are raised to these, where a weight counts for nothing: ours is then wrong by less than 2^-99.
+/// Smaller exponents are clamped to these, where a weight is negligible: the error is then below 2^-99.
 const FLOOR: f64 = -1000.0;
 const COARSE_FLOOR: f32 = -100.0;
 
-/// A block whose highest weight is below 2^this counts as 0.
+/// A block whose highest weight is below 2 to this power counts as 0.
 const NEGLIGIBLE: f64 = -90.0;
 
-/// Which code runs the loops.
+/// The instruction set of the loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vectors {
-    /// Compiled for any processor of the target.
+    /// The baseline of the target.
     Baseline,
-    /// Compiled for AVX2; only made where the processor has it.
+    /// AVX2, which exists only if the processor has it.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
 }
@@ -53,7 +53,7 @@ pub struct Avx2(());
 impl Vectors {
     /// The widest this processor has.
     #[must_use]
-    pub fn detect() -> Self {
+    pub fn widest() -> Self {
         Self::avx2().unwrap_or(Self::Baseline)
     }
 
@@ -107,10 +107,10 @@ macro_rules! kernels {
 }
 
 kernels! {
-    /// The highest logit of each block and of all. `None` where the contract must look: if a logit is NaN or +∞, if all are −∞,
-    /// or if eight together are above the type's range; then the maxima mean nothing.
+    /// The highest logit of each block and of all. `None` if the contract must decide: if a logit is NaN or +∞, if all are −∞, or
+    /// if the sum of eight exceeds the type's range. The maxima are then unspecified.
     ///
-    /// A comparison loses a NaN, a sum keeps it: one that starts at −∞ stays there, and becomes NaN if NaN or +∞ is added.
+    /// A maximum drops NaN, but a sum keeps it: a sum that starts at −∞ stays −∞, and becomes NaN if NaN or +∞ is added.
     fn scan / scan_avx2(row: Numbers, maxima: &mut Vec<f64>) -> Option<f64>;
     /// For each block the sum of the weights of logits above `above`, a number of the row's type.
     fn sum / sum_avx2(precision: Precision, row: Numbers, maxima: &[f64], weighing: Weighing, above: f64, sums: &mut Vec<f64>);
@@ -138,7 +138,7 @@ mod body {
 
     use super::{BLOCK, COARSE_FLOOR, FLOOR, NEGLIGIBLE, Numbers, Precision, Weighing};
 
-    /// Lanes of a block are combined for so many blocks at a time: mixed into the loop over a block, that spoils its vectors.
+    /// The lanes of this many blocks are combined at a time. Inside the loop over a block this would prevent vectorization.
     const LATER: usize = 16;
     const LANES: usize = 8;
     const HALF: usize = LANES / 2;
@@ -190,7 +190,7 @@ mod body {
         let mut filled = [[banned; BLOCK]];
         filled[0][..rest.len()].copy_from_slice(rest);
         let last = &filled[..usize::from(!rest.is_empty())];
-        // What is there already is written over.
+        // Earlier contents are overwritten.
         maxima.resize(whole.len() + LATER, 0.0);
         let mut lanes = [[banned; HALF]; LATER];
         let (mut highest, mut sums) = ([banned; HALF], [banned; LANES]);
@@ -220,8 +220,8 @@ mod body {
         (sums == [banned; LANES] && highest > banned).then(|| highest.into())
     }
 
-    /// The highest of the lanes of each block, and of all in `highest`: never part of another loop, whose vectors it would
-    /// spoil.
+    /// The highest of the lanes of each block, and of all in `highest`. A separate loop, because it would prevent the
+    /// vectorization of another.
     #[inline(never)]
     fn across<T: Copy + PartialOrd + Into<f64>>(
         lanes: &[[T; HALF]; LATER],
@@ -255,7 +255,7 @@ mod body {
         sums.clear();
         sums.resize(maxima.len(), 0.0);
         let highest = weighing.highest;
-        // These roundings lose nothing of an f32 row, whose highest logit they are.
+        // This rounding is exact for an f32 row, because the highest logit is one of its numbers.
         let (narrow_highest, narrow_above) = (highest as f32, above as f32);
         match (precision, row) {
             (Precision::Fine, _) => fine(row, maxima, weighing, above, sums),
@@ -329,7 +329,7 @@ mod body {
         }
     }
 
-    /// The sum of the lanes of each block; a function of its own as [`across`] is.
+    /// The sum of the lanes of each block; separate for the same reason as [`across`].
     #[inline(never)]
     fn together(lanes: &[[f32; LANES]; LATER], sums: &mut [f64]) {
         for (sum, [a, b, c, d, e, f, g, h]) in sums.iter_mut().zip(lanes) {
@@ -366,7 +366,7 @@ mod body {
         logits.truncate(count);
     }
 
-    /// Writes down the logits of a block that are within the range, and says how many.
+    /// Writes the logits of a block that are within the range and returns how many.
     #[inline(always)]
     fn pick<T: Copy + PartialOrd + Into<f64>>(
         block: &[T; BLOCK],
@@ -382,7 +382,7 @@ mod body {
                 any |= range.contains(logit);
             }
             if any {
-                // Written in any case, counted where it belongs: no branch to guess.
+                // Always written, but only counted if in range, to avoid a branch.
                 for (lane, logit) in some.iter().enumerate() {
                     ids[count] = (at * BLOCK + group * LANES + lane) as u32;
                     logits[count] = (*logit).into() + 0.0;
@@ -474,7 +474,7 @@ mod tests {
     fn weights_are_within_the_bound_and_near_it() {
         let fine = largest_error(-49.0, 1_000_000, |logit, highest| {
             let mut weights = Vec::new();
-            Vectors::detect().weigh(&[f64::from(logit)], weighing(highest), &mut weights);
+            Vectors::widest().weigh(&[f64::from(logit)], weighing(highest), &mut weights);
             weights[0]
         });
         // 2^-40, and within a factor of 2 of it.
@@ -483,7 +483,7 @@ mod tests {
             move |logit: f32, highest: f32| {
                 let mut sums = Vec::new();
                 let (row, maxima, banned) = ([logit], [f64::from(logit)], f64::NEG_INFINITY);
-                Vectors::detect().sum(precision, Numbers::F32(&row), &maxima, weighing(highest), banned, &mut sums);
+                Vectors::widest().sum(precision, Numbers::F32(&row), &maxima, weighing(highest), banned, &mut sums);
                 sums[0]
             }
         };

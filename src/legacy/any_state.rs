@@ -1,4 +1,4 @@
-//! The one door through which a stored state of either contract is loaded.
+//! Loads a stored state of either contract.
 
 use super::sampler::ALGORITHM_VERSION;
 use super::state::{LoadError, MosaicState};
@@ -7,7 +7,7 @@ use crate::wire::state::GeneratorState;
 use crate::wire::version::CONTRACT;
 use crate::wire::written::{Value, serialize_written};
 
-/// A state of any contract this release keeps. The name in the state says which; an unknown one is refused.
+/// A state of any contract this release supports, selected by its field `contract`; an unknown one is refused.
 ///
 /// ```
 /// use quillmate_sampler::AnyState;
@@ -43,7 +43,7 @@ impl AnyState {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_object(object: Object) -> Result<Self, LoadError> {
-        // Anything but the older name, and no name at all, is for the reader of today's contract to take or refuse.
+        // Any other name, or none, is left to the reader of the current contract.
         if object.text("contract") == Some(ALGORITHM_VERSION) {
             return MosaicState::from_object(object).map(Self::Mosaic);
         }

@@ -1,6 +1,6 @@
 //! What did old runs mean? The older contract `mosaic-splitmix64-top-k-top-p-v1`: its sampler, its state and its traces.
 //!
-//! What follows is that contract itself; "CONTRACT.md" in it is the [documentation of this crate](crate).
+//! The text of that contract follows; "CONTRACT.md" in it is the [documentation of this crate](crate).
 //!
 #![doc = include_str!("../../docs/legacy-contract.md")]
 

@@ -140,7 +140,7 @@ impl SamplingConfig {
         self.temperature
     }
 
-    /// How many of the best logits stay.
+    /// How many of the best logits are kept.
     #[must_use]
     pub fn top_k(&self) -> u32 {
         self.top_k
@@ -162,7 +162,7 @@ pub enum SelectionStrategy {
     Sample(SamplingConfig),
 }
 
-/// Candidates in their order, with probabilities.
+/// Candidates in the contract's order, with probabilities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidates {
     /// Ids by (scaled logit high first, id low first).
@@ -171,7 +171,7 @@ pub struct Candidates {
     pub probabilities: Vec<f64>,
 }
 
-/// What is left of a row after a step of [`candidates`].
+/// The steps of [`candidates`] that report their result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SamplingStage {
     /// Every logit divided by the temperature, ids ascending.
@@ -184,7 +184,7 @@ pub(crate) enum SamplingStage {
     TopP,
 }
 
-/// Gets what a step of [`candidates`] leaves: ids, and a number for each.
+/// Called with the result of a step of [`candidates`]: ids, and a number for each.
 pub(crate) type Seen<'a> = dyn FnMut(SamplingStage, &[u32], &[f64]) + 'a;
 
 /// The tokens that may be drawn from a row.
@@ -195,7 +195,7 @@ pub fn candidates<L: Logit>(logits: &[L], config: &SamplingConfig) -> Result<Can
     candidates_in_stages(logits, config, &mut |_, _, _| ())
 }
 
-/// [`candidates`]; `seen` gets what each stage leaves: ids, and the scaled logit or the probability of each.
+/// [`candidates`]; calls `seen` with the result of each stage: ids, and the scaled logit or the probability of each.
 pub(crate) fn candidates_in_stages<L: Logit>(
     logits: &[L],
     config: &SamplingConfig,
@@ -207,7 +207,7 @@ pub(crate) fn candidates_in_stages<L: Logit>(
     }
     let mut scaled = Vec::with_capacity(logits.len());
     for (index, logit) in (0..vocabulary).zip(logits) {
-        // The sum turns −0 into 0, so that equal numbers have equal bits.
+        // Adding 0 turns −0 into 0, so that equal numbers have equal bits.
         let number = logit.widen() / config.temperature + 0.0;
         if !number.is_finite() {
             return Err(MosaicError::Overflow { index, value: logit.widen().into() });
@@ -259,7 +259,7 @@ pub fn select<L: Logit>(
     }
 }
 
-/// Walks the candidates with a draw of the seed.
+/// The inverse CDF over the candidates, with a draw of the seed.
 pub(crate) fn drawn(Candidates { ids, probabilities }: &Candidates, seed: u64, draw_index: u64) -> Decision {
     let u = uniform(seed, draw_index, streams::TOKENS);
     let mut sum = 0.0;
@@ -317,13 +317,13 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler that has drawn nothing.
+    /// A sampler at draw 0.
     #[must_use]
     pub fn new(strategy: SelectionStrategy, seed: u64) -> Self {
         Self { strategy, seed, draws: 0 }
     }
 
-    /// A sampler that goes on after so many draws.
+    /// A sampler that resumes after this many draws.
     #[must_use]
     pub fn resume(strategy: SelectionStrategy, seed: u64, draws: u64) -> Self {
         Self { strategy, seed, draws }

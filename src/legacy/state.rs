@@ -5,7 +5,7 @@
 //!  "tokens": [3, 3], "strategy": {"kind": "sample", "temperature": 0.8, "top_k": 3, "top_p": 0.9}}
 //! ```
 //!
-//! A greedy run says `{"kind": "greedy"}` and has no draws; a sampled one has a draw for each token.
+//! The strategy of a greedy run is `{"kind": "greedy"}` and it has no draws; a sampled run has one draw per token.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use crate::wire::state::{StateError, take_contract, take_seed};
 use crate::wire::version::STATE_FORMAT;
 use crate::wire::written::{Entries, Value, serialize_written};
 
-/// Why a stored state of either contract was not loaded. Nothing of it is kept.
+/// Why a stored state of either contract was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -29,7 +29,7 @@ pub enum LoadError {
     State(StateError),
     /// A setting of the older contract is out of range.
     Settings(MosaicError),
-    /// `draws_mismatch`: a run of the older contract has consumed another number of draws than its tokens took.
+    /// `draws_mismatch`: the number of draws of a run of the older contract does not fit its tokens.
     Draws {
         /// The draws that were given.
         draws: u64,
@@ -117,7 +117,7 @@ pub struct MosaicState {
 }
 
 impl MosaicState {
-    /// A run that has emitted nothing.
+    /// A run without emitted tokens.
     #[must_use]
     pub fn new(prompt: Vec<u32>, seed: u64, strategy: SelectionStrategy) -> Self {
         Self { seed, draws: 0, prompt, tokens: Vec::new(), strategy }
@@ -126,7 +126,7 @@ impl MosaicState {
     /// Emits the next token from the logits of this step.
     ///
     /// # Errors
-    /// Every refusal of the row; no draw is consumed, and the run stays where it was.
+    /// Every refusal of the row; no draw is consumed, and the run is unchanged.
     pub fn step_with<L: Logit>(&mut self, logits: &[L]) -> Result<Decision, MosaicError> {
         let decision = select(logits, &self.strategy, self.seed, self.draws)?;
         self.tokens.push(decision.token_id);

@@ -1,4 +1,4 @@
-//! Many runs, one call of the model: the tokens are those of stepping each alone.
+//! Steps many runs with one call of the model; each gets the same token as when stepped alone.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use crate::core::logits::Logit;
 use crate::core::refusal::Refusal;
 use crate::core::sample::{in_parallel, is_long};
 
-/// Why a batch advanced nobody.
+/// Why no run of a batch advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepBatchError<E> {
     /// `model_failed`: the model's own error.
     Model(E),
-    /// `batch_rows`: the model gave another number of rows than it was asked for.
+    /// `batch_rows`: the model returned another number of rows than there are runs.
     Rows {
         /// Runs in the batch.
         asked: u64,
@@ -65,19 +65,18 @@ impl<E: fmt::Display> Refusal for StepBatchError<E> {
 
 /// Advances every run by one token, asking the model once for all contexts.
 ///
-/// Runs of different settings, lengths and steps mix; each gets the token and the state of stepping alone, whatever the
-/// order and the company. A run whose row is refused stays where it was, and its place in the result says why; the
-/// others advance. A model has one vocabulary, so its rows must be of one length; a run that had rows of another length
-/// before refuses its own (`logits_length_changed`).
+/// Runs of different settings, lengths and steps can be mixed; each gets the same token and state as when stepped alone, in any
+/// order and with any other runs. A run whose row is refused does not advance, and its result is the error; the others advance.
+/// All rows must have the same length, because a model has one vocabulary; a run that had rows of another length before refuses
+/// its row (`logits_length_changed`).
 ///
-/// Where each generator has a model of its own, [`Generator::step_batch`](super::generator::Generator::step_batch) asks
-/// these instead.
+/// If each generator has its own model, use [`Generator::step_batch`](super::generator::Generator::step_batch).
 ///
 /// `model` gets the contexts in the order of the runs (prompt, then emitted tokens) and returns one row for each. It is
 /// not asked for an empty batch.
 ///
 /// # Errors
-/// `model_failed`, `batch_rows`, `batch_width`: nobody advances.
+/// `model_failed`, `batch_rows`, `batch_width`: no run advances.
 pub fn step_batch<L, R, E>(
     runs: &mut [&mut Run],
     model: impl FnOnce(&[Vec<u32>]) -> Result<Vec<R>, E>,
@@ -102,7 +101,7 @@ where
     Ok(step_each(runs, &rows))
 }
 
-/// Gives each run its row, as many rows as runs. A run whose row is refused stays where it was.
+/// Steps each run with its row; there are as many rows as runs. A run whose row is refused does not advance.
 pub(super) fn step_each<L: Logit, R: AsRef<[L]> + Sync>(
     runs: &mut [&mut Run],
     rows: &[R],

@@ -1,9 +1,9 @@
-//! Speculation in a run: γ draft tokens are judged against γ + 1 rows of the target, which one forward pass gives.
+//! Speculation in a run: γ draft tokens are checked against γ + 1 rows of the target, which one forward pass gives.
 //!
-//! Two rules, one promise each:
+//! There are two rules:
 //!
 //! * [`Run::step_with_drafts`], **drafter-invariant**: the text is the text without speculation, token for token,
-//!   whatever is drafted. The product's default.
+//!   whatever is drafted. The default.
 //! * [`Run::step_speculative`], **p/q**: the text is distributed as without speculation, and more drafts are accepted;
 //!   which text it is depends on the drafts.
 //!
@@ -20,16 +20,16 @@ use crate::core::refusal::Refusal;
 use crate::core::speculative::{Role, Speculation, SpeculativeError, speculative_step};
 use crate::core::splitmix::{streams, uniform};
 
-/// A draft token and what it was drawn from.
+/// A draft token and its distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     /// The token.
     pub token: u32,
-    /// What the draft model really drew it from: after its processors, temperature, top-k and top-p.
+    /// The distribution it was drawn from, after the draft model's processors, temperature, top-k and top-p.
     pub distribution: Distribution,
 }
 
-/// What came of a chain of drafts.
+/// The result of a chain of drafts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The tokens emitted: the accepted drafts, then one that was resampled or, when all were accepted, one more.
@@ -38,7 +38,7 @@ pub struct Chain {
     pub accepted: usize,
 }
 
-/// Why a chain emitted nothing. The run stays where it was.
+/// Why a chain emitted nothing. The run is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChainError {
@@ -56,7 +56,7 @@ pub enum ChainError {
         /// Why.
         error: SampleError,
     },
-    /// A draft could not be judged.
+    /// A draft is refused.
     Speculative {
         /// Which draft, from 0.
         draft: u64,
@@ -112,7 +112,7 @@ impl Run {
     /// `rows`: γ + 1 rows of V logits; row i is the target's after the context and the first i drafts.
     ///
     /// # Errors
-    /// `chain_rows`, or a refusal of a row that was reached; the run stays where it was.
+    /// `chain_rows`, or a refusal of a row that was reached; the run is unchanged.
     pub fn step_with_drafts<L: Logit>(
         &mut self,
         rows: &[impl AsRef<[L]>],
@@ -134,7 +134,7 @@ impl Run {
     /// `rows`: as for [`step_with_drafts`](Self::step_with_drafts).
     ///
     /// # Errors
-    /// `chain_rows`, a refusal of a row or of a draft that was reached; the run stays where it was.
+    /// `chain_rows`, a refusal of a row or of a draft that was reached; the run is unchanged.
     pub fn step_speculative<L: Logit>(
         &mut self,
         rows: &[impl AsRef<[L]>],
@@ -165,7 +165,7 @@ impl Run {
         })
     }
 
-    /// Emits tokens by `one` until it says that the draft at its place was not accepted; all or nothing.
+    /// Emits tokens by `one` until it reports that a draft was not accepted. Emits all tokens or none.
     fn chain<L: Logit, R: AsRef<[L]>>(
         &mut self,
         rows: &[R],

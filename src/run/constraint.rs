@@ -1,7 +1,7 @@
 //! Constraints: which tokens may come next, as a function of the tokens emitted so far.
 //!
-//! A constraint bans: the row a run samples from is the model's with −∞ where a token is not allowed ([`constrain`]). So
-//! a frame of that row holds all there is to know, and who replays or verifies a run needs no constraint.
+//! A run samples from the model's row with −∞ for each token that is not allowed ([`constrain`]). Frames hold that row, so
+//! replay and verification need no constraint.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// None of V tokens.
+    /// The empty set for a vocabulary of V tokens.
     #[must_use]
     pub fn none(vocabulary: u32) -> Self {
         Self { vocabulary, words: vec![0; vocabulary.div_ceil(64) as usize] }
@@ -30,7 +30,7 @@ impl Allowed {
         self.vocabulary
     }
 
-    /// Allows a token; an id outside the vocabulary is left out, and `false` says so.
+    /// Allows a token. Returns `false` if the id is outside the vocabulary.
     pub fn allow(&mut self, id: u32) -> bool {
         let inside = id < self.vocabulary;
         if inside {
@@ -62,19 +62,19 @@ impl Allowed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConstraintError {
-    /// `constraint_dead_end`: at this step no token is allowed that the model does not itself ban.
+    /// `constraint_dead_end`: the model bans every token that is allowed at this step.
     DeadEnd {
         /// How many tokens have been emitted.
         step: u64,
     },
-    /// `constraint_violated`: a token was emitted that was not allowed in its place.
+    /// `constraint_violated`: an emitted token was not allowed at its step.
     Violated {
         /// Its index among the emitted tokens.
         index: u64,
         /// The token.
         token: u32,
     },
-    /// `constraint_vocabulary`: made for another number of tokens than there are, or with an id outside them.
+    /// `constraint_vocabulary`: made for a vocabulary of another size, or with an id outside it.
     Vocabulary {
         /// V, as the constraint has it.
         vocabulary: u64,
@@ -83,7 +83,7 @@ pub enum ConstraintError {
     },
     /// `constraint_empty`: it allows no text at all.
     Empty,
-    /// `constraint_too_complex`: to say what is allowed takes more than is granted.
+    /// `constraint_too_complex`: computing the allowed set exceeds the limits.
     TooComplex(String),
     /// `constraint_failed`: what computes the allowed set failed.
     Failed(String),
@@ -146,13 +146,13 @@ impl Refusal for ConstraintError {
     }
 }
 
-/// Says which tokens may come next.
+/// Decides which tokens may come next.
 ///
-/// The answer is a function of the tokens alone. What an implementation keeps between two calls saves time and must not
-/// show; so a run that resumes has nothing to store but its tokens and which constraint it is under.
+/// The result is a function of the tokens alone. An implementation may cache data between calls, but the cache must not change
+/// the result, so that a run can resume from its tokens and the name of its constraint.
 pub trait Constraint {
-    /// The tokens allowed after those emitted so far (without the prompt); empty at a dead end. Where a text is whole the
-    /// end tokens are allowed, and after an end token nothing but end tokens.
+    /// The tokens allowed after those emitted so far (without the prompt); empty at a dead end. After a complete text the
+    /// end tokens are allowed, and after an end token only end tokens.
     ///
     /// # Errors
     /// `constraint_violated` with the first token that was not allowed in its place, `constraint_too_complex`,
@@ -188,14 +188,14 @@ pub fn constrain<L: Logit>(
     if possible { Ok(row) } else { Err(ConstraintError::DeadEnd { step: tokens.len() as u64 }) }
 }
 
-/// The texts of [`FiniteLanguage`] that are a JSON object with one truth value.
+/// Texts for a [`FiniteLanguage`]: a JSON object with one boolean.
 pub const OK: [&[u8]; 2] = [br#"{"ok":true}"#, br#"{"ok":false}"#];
 
-/// A list of texts, any of which may be written in whatever tokens its bytes can be cut into, and nothing else.
+/// Allows exactly a list of texts, in any tokenization.
 ///
-/// It is a table: a state is how much of the texts' tree of bytes has been written, and a token leads from one to
-/// another. Tokens after which no text could be finished in this vocabulary are not allowed, so the constraint never
-/// walks into a dead end by itself; where the vocabulary can write none of the texts, the first step is one.
+/// A state is a node of the trie of the texts' bytes, and a table says where each token leads. Tokens after which no text can be
+/// completed in this vocabulary are not allowed, so the constraint itself never runs into a dead end. If the vocabulary can
+/// write none of the texts, the first step is a dead end.
 ///
 /// ```
 /// use quillmate_sampler::constraint::{Constraint, FiniteLanguage, OK};
@@ -214,14 +214,14 @@ pub struct FiniteLanguage {
     states: Vec<State>,
 }
 
-/// A node of the tree.
+/// A node of the trie.
 #[derive(Clone, Debug, Default)]
 struct State {
     /// The next bytes and where they lead: always to a later state.
     bytes: Vec<(u8, usize)>,
     /// Whether a text ends here.
     whole: bool,
-    /// The tokens that lead on to where a text can be finished, ids ascending.
+    /// The tokens after which a text can be completed, ids ascending.
     tokens: Vec<(u32, usize)>,
 }
 
@@ -272,7 +272,7 @@ impl FiniteLanguage {
             }
             states[at].whole = true;
         }
-        // From the last to the first: where a token leads is known before what leads there.
+        // From the last node to the first, so that the successors of a node are known before it.
         for from in (0..states.len()).rev() {
             let mut tokens = Vec::new();
             for (id, token) in (0..size).zip(vocabulary) {

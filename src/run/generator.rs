@@ -1,4 +1,4 @@
-//! A generator: a run, and the model that is asked for the logits of each step.
+//! A generator: a run and the model that gives the logits of each step.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::wire::state::GeneratorState;
 pub trait Model {
     /// `f32` or `f64`.
     type Logit: Logit;
-    /// What the model says when it fails.
+    /// The model's error.
     type Error;
 
     /// One row of V logits for a context: the prompt, then the emitted tokens.
@@ -38,7 +38,7 @@ where
     }
 }
 
-/// Why a generator did not step. It stays where it was.
+/// Why a generator did not step. It is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepError<E> {
@@ -82,7 +82,7 @@ impl<E: fmt::Display> Refusal for StepError<E> {
     }
 }
 
-/// A [`Run`] together with the model that feeds it.
+/// A [`Run`] together with its model.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -110,13 +110,13 @@ impl<M: Model> Generator<M> {
         Self { model, run: Run::new(prompt, seed, settings) }
     }
 
-    /// A generator that goes on from a run, such as one with processors.
+    /// A generator that continues a run, such as one with processors.
     #[must_use]
     pub fn from_run(model: M, run: Run) -> Self {
         Self { model, run }
     }
 
-    /// A generator that goes on from a state.
+    /// A generator that resumes from a state.
     #[must_use]
     pub fn from_state(model: M, state: GeneratorState) -> Self {
         Self { model, run: Run::from_state(state) }
@@ -125,18 +125,18 @@ impl<M: Model> Generator<M> {
     /// Asks the model for logits and emits the next token.
     ///
     /// # Errors
-    /// The model's own, or a refusal of its logits; the generator stays where it was.
+    /// The model's own, or a refusal of its logits; the generator is unchanged.
     pub fn step(&mut self) -> Result<u32, StepError<M::Error>> {
         let logits = self.model.logits(&self.run.context()).map_err(StepError::Model)?;
         self.run.step_with(&logits).map_err(StepError::Sample)
     }
 
-    /// Advances every generator by one token, each from its own model: what comes of each is what [`step`](Self::step)
-    /// would give it alone, so one that fails stays where it was and costs only itself.
+    /// Advances every generator by one token, each with its own model. The result of each is that of [`step`](Self::step) alone,
+    /// so a failure affects only its generator.
     ///
-    /// All models are asked, in the order of the list, before any generator advances. With the feature `parallel` the tokens
-    /// are chosen by several threads; no result depends on it. Where one model can answer for all contexts at once,
-    /// [`step_batch`](super::batch::step_batch) asks it once. Models of different types go in one list as boxed closures.
+    /// All models are called, in the order of the list, before any generator advances. With the feature `parallel` the tokens
+    /// are chosen by several threads; no result depends on it. To call one model once for all contexts, use
+    /// [`step_batch`](super::batch::step_batch). Models of different types can be in one list as boxed closures.
     ///
     /// ```
     /// use std::convert::Infallible;
@@ -151,7 +151,7 @@ impl<M: Model> Generator<M> {
     /// ```
     ///
     /// # Errors
-    /// In the place of a generator, those of `step`.
+    /// For each generator, those of `step`.
     pub fn step_batch(generators: &mut [&mut Self]) -> Vec<Result<u32, StepError<M::Error>>> {
         let (mut rows, mut answers, mut runs) = (Vec::new(), Vec::new(), Vec::new());
         for Self { model, run } in generators.iter_mut().map(|it| &mut **it) {

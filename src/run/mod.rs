@@ -1,4 +1,4 @@
-//! How does a text come about? A run, the generator that feeds it, batches, drafts, constraints, replay and traces.
+//! How is a text generated? A run, the generator that feeds it, batches, drafts, constraints, replay and traces.
 
 pub mod batch;
 pub mod chain;

@@ -1,4 +1,4 @@
-//! The three ways to go on from a state, each with its own name, so that none is taken for another.
+//! The three ways to continue from a state.
 //!
 //! | call | begins at | seed | gives |
 //! |---|---|---|---|
@@ -11,13 +11,13 @@ use crate::core::derive::candidate_seed;
 use crate::wire::state::GeneratorState;
 
 impl GeneratorState {
-    /// The state the same run began with: prompt, seed and settings as they are, nothing emitted.
+    /// The state at the start of this run: the same prompt, seed and settings, no tokens.
     #[must_use]
     pub fn replay(&self) -> Self {
         Self { tokens: Vec::new(), ..self.clone() }
     }
 
-    /// The state another run begins with: prompt and settings as they are, nothing emitted, and the seed
+    /// The start of another run: the same prompt and settings, no tokens, and the seed
     /// `derive_seed(seed, "candidate", attempt)`. Call it on the root run's state with attempts 1, 2, 3, and so on: a
     /// candidate of a candidate has another seed.
     #[must_use]
@@ -27,7 +27,7 @@ impl GeneratorState {
 }
 
 impl Run {
-    /// The same run from step 0: given the same logits, the same tokens.
+    /// The same run from step 0. The same logits give the same tokens.
     #[must_use]
     pub fn replay(state: &GeneratorState) -> Self {
         Self::from_state(state.replay())

@@ -1,4 +1,4 @@
-//! A run: what a text has come to, and the next token from the logits of this step.
+//! A run: its prompt, tokens, seed and settings, and the choice of its next token.
 
 use std::cell::Cell;
 
@@ -15,20 +15,20 @@ use crate::wire::frame::{Frame, FrameError};
 use crate::wire::state::GeneratorState;
 
 thread_local! {
-    /// The row that processors change, kept from one token to the next: 8 bytes a logit.
+    /// The row that processors change, reused from token to token: 8 bytes per logit.
     static ROW: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
 }
 
-/// A run of tokens, fed with logits from outside. At step n it has emitted n tokens, and its next token uses
-/// `uniform(seed, n, 0)`; nothing but its state and the logits influences it.
+/// A run of tokens whose logits come from the caller. At step n it has emitted n tokens, and its next token uses
+/// `uniform(seed, n, 0)`; it depends only on the state and the logits.
 ///
-/// All rows of one `Run` have the length of the first that gave a token; another length is a mistake of the caller (the
-/// logits of several positions, or of another model) and refused with `logits_length_changed`. The length is no part of
-/// the state: a run that is resumed takes rows of any length, and two runs are equal when their states are.
+/// All rows of one `Run` must be as long as the first that gave a token; another length (the logits of several positions, or of
+/// another model) is refused with `logits_length_changed`. The length is not part of the state: a resumed run accepts rows of
+/// any length, and two runs are equal when their states are.
 #[derive(Clone, Debug)]
 pub struct Run {
     state: GeneratorState,
-    /// The length of the rows that gave tokens since this was made.
+    /// The length of the rows so far, if any gave a token.
     vocabulary: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl PartialEq for Run {
     }
 }
 
-/// How far a [`Run`] had come.
+/// A position of a [`Run`] to return to.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     tokens: usize,
@@ -52,19 +52,19 @@ impl Run {
         Self::with_processors(prompt, seed, settings, Processors::default())
     }
 
-    /// A run at step 0 whose logits pass processors first.
+    /// A run at step 0 with processors.
     #[must_use]
     pub fn with_processors(prompt: Vec<u32>, seed: u64, settings: Settings, processors: Processors) -> Self {
         Self::from_state(GeneratorState { seed, prompt, tokens: Vec::new(), settings, processors })
     }
 
-    /// A run that goes on from a state.
+    /// A run that resumes from a state.
     #[must_use]
     pub fn from_state(state: GeneratorState) -> Self {
         Self { state, vocabulary: None }
     }
 
-    /// The whole state; [`from_state`](Self::from_state) goes on from it.
+    /// The whole state; [`from_state`](Self::from_state) resumes from it.
     #[must_use]
     pub fn state(&self) -> &GeneratorState {
         &self.state
@@ -100,13 +100,13 @@ impl Run {
         &self.state.settings
     }
 
-    /// What changes the logits before them.
+    /// The processors, which are applied before the settings.
     #[must_use]
     pub fn processors(&self) -> &Processors {
         &self.state.processors
     }
 
-    /// What a model is asked about: the prompt, then the emitted tokens.
+    /// The context for the model: the prompt, then the emitted tokens.
     #[must_use]
     pub fn context(&self) -> Vec<u32> {
         [self.prompt(), self.tokens()].concat()
@@ -126,7 +126,7 @@ impl Run {
         let token = if self.processors().is_empty() {
             sample(logits, self.settings(), self.uniform())
         } else {
-            // Taken out while in use: a call from within finds an empty one.
+            // Taken out while in use, so that a nested call gets an empty one.
             let mut row = ROW.take();
             let token =
                 self.process_into(logits, &mut row).and_then(|()| sample(&row, self.settings(), self.uniform()));
@@ -152,7 +152,7 @@ impl Run {
         Ok(token)
     }
 
-    /// Refuses a row that is not whole where the run looks at what is unknown.
+    /// Refuses a sparse row if the run needs unknown logits.
     pub(super) fn check_sparse<L: Logit>(&self, row: &SparseRow<L>) -> Result<(), SampleError> {
         match row.max_top_k() {
             Some(certain) if !self.processors().is_empty() => Err(SampleError::Insufficient { certain, top_k: 0 }),
@@ -160,7 +160,7 @@ impl Run {
         }
     }
 
-    /// Refuses a row that is not as long as those before.
+    /// Refuses a row that is not as long as the earlier ones.
     pub(super) fn check_length(&self, found: u64) -> Result<(), LogitsError> {
         match self.vocabulary {
             Some(expected) if expected != found => Err(LogitsError::LengthChanged { expected, found }),
@@ -168,7 +168,7 @@ impl Run {
         }
     }
 
-    /// The row as the processors leave it; `None` where there are none and it stays as it is.
+    /// The row after the processors, or `None` if there are none.
     pub(super) fn process<L: Logit>(&self, logits: &[L]) -> Result<Option<Vec<f64>>, SampleError> {
         if self.processors().is_empty() {
             return Ok(None);
@@ -186,7 +186,7 @@ impl Run {
         Ok(())
     }
 
-    /// Where the run stands, for its processors.
+    /// The position of the run, for its processors.
     pub(super) fn place(&self) -> Position<'_> {
         Position { prompt: self.prompt(), tokens: self.tokens(), seed: self.seed() }
     }
@@ -217,12 +217,12 @@ impl Run {
         self.vocabulary = Some(vocabulary);
     }
 
-    /// Where [`withdraw`](Self::withdraw) goes back to.
+    /// The position to which [`withdraw`](Self::withdraw) returns.
     pub(super) fn mark(&self) -> Mark {
         Mark { tokens: self.state.tokens.len(), vocabulary: self.vocabulary }
     }
 
-    /// Takes back what was emitted since, after a call that failed half way.
+    /// Removes the tokens emitted since, after a call that failed halfway.
     pub(super) fn withdraw(&mut self, mark: Mark) {
         self.state.tokens.truncate(mark.tokens);
         self.vocabulary = mark.vocabulary;
@@ -241,7 +241,7 @@ impl Run {
         Frame::for_run(step, logits, self.settings(), self.processors())
     }
 
-    /// Emits the next token from the logits of this step, and gives their [frame](Self::frame). What both need is found once.
+    /// Emits the next token from the logits of this step and returns their [frame](Self::frame). Shared work is done once.
     ///
     /// # Errors
     /// As [`decide`](Self::decide) and [`frame`](Self::frame); the run stays where it was.
@@ -282,7 +282,7 @@ impl Run {
         Ok(token)
     }
 
-    /// The token of a row of so many logits, of which these are all that a run without processors looks at.
+    /// The token of a row of this length, given the candidates of a run without processors.
     fn decide_among(&self, candidates: &Candidates<f32>, vocabulary: u64) -> Result<u32, SampleError> {
         let token = candidates.sample(self.settings(), self.uniform())?;
         self.check_length(vocabulary)?;

@@ -1,5 +1,5 @@
-//! The decision and the trace of a run's next token. Both are functions of the run's state and a row of logits: they are asked
-//! for, emit nothing, and cost a run that does not ask nothing.
+//! The decision and the trace of a run's next token. Both are functions of the run's state and a row of logits. They emit
+//! nothing and are computed only on request.
 
 use super::run::Run;
 use crate::core::decision::Decision;
@@ -13,8 +13,8 @@ use crate::wire::trace::{Stage, Trace, Unit, digest};
 use crate::wire::version::CONTRACT;
 
 impl Run {
-    /// The decision these logits lead to at this step; emits nothing. For greedy settings the three in the middle are
-    /// absent and the count is that of the allowed tokens.
+    /// The decision these logits lead to at this step; emits nothing. For greedy settings the probability, the uniform number
+    /// and its index are absent, and the count is that of the allowed tokens.
     ///
     /// # Errors
     /// As [`Run::decide`].
@@ -45,7 +45,7 @@ impl Run {
         Ok(Decision { token_id: row.id(decision.token_id), ..decision })
     }
 
-    /// The trace of the decision a row leads to. It counts and ranks all allowed tokens, so it needs a row that is whole.
+    /// The trace of the decision a row leads to. It counts and ranks all allowed tokens, so it needs every logit.
     ///
     /// # Errors
     /// `frame_insufficient` where a logit is unknown. Then as [`Run::decide`].
@@ -105,7 +105,7 @@ impl Run {
     }
 }
 
-/// All logits are needed, and not all of this row's are known.
+/// The error of a row whose logits are not all known, where all are needed.
 fn insufficient<L: Logit>(row: &SparseRow<L>) -> SampleError {
     SampleError::Insufficient { certain: row.max_top_k().unwrap_or(0), top_k: 0 }
 }

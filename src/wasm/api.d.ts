@@ -1,7 +1,7 @@
 /** One row of logits, one number per token id. `-Infinity` bans a token; NaN and `+Infinity` are refused. */
 export type Logits = Float32Array | Float64Array | HalfLogits;
 
-/** A `Float16Array`, described by what it has: TypeScript's libraries before 5.8 do not know it. Its values widen exactly. */
+/** A `Float16Array`, described structurally because TypeScript's libraries before 5.8 lack it. Its values widen exactly. */
 export interface HalfLogits {
   readonly [Symbol.toStringTag]: "Float16Array";
   readonly BYTES_PER_ELEMENT: number;
@@ -10,18 +10,18 @@ export interface HalfLogits {
 }
 
 /**
- * A row of which only the best logits are known, as a list of top log-probabilities gives them (these serve as logits).
- * Whoever makes one claims that no other token has a logit above the lowest finite one here; nothing can check that. What is
- * not here is **unknown**, not banned: settings that could look at it are refused with `frame_insufficient`. In general n
- * logits suffice for a top-k of n - 1, because an unknown token may have the lowest logit here too and come first by a lower
- * id. So ask for one logit more than top-k. Without top-k, or with processors, all V are needed.
+ * A row of which only the best logits are known, such as an API's list of top log-probabilities, which can be used as logits.
+ * The caller must ensure that no other token has a logit above the lowest finite one here; this cannot be checked. A token
+ * that is not listed is **unknown**, not banned: settings that depend on it are refused with `frame_insufficient`. In
+ * general n logits suffice for a top-k of n - 1, because an unknown token with a lower id may tie with the lowest logit. So
+ * ask for one logit more than top-k. Without top-k, or with processors, all V are needed.
  */
 export interface SparseRow<L extends Logits = Logits> {
   /** In any order, each once, below `vocab`. */
   ids: TokenIds;
   /** The logit of each id; `-Infinity` is a token known to be banned. */
   logits: L;
-  /** How many tokens the model knows, V. */
+  /** The size of the vocabulary, V. */
   vocab: number;
 }
 
@@ -31,29 +31,29 @@ export type Seed = bigint | string | number;
 /** Token ids: integers from 0 to 2^32 - 1, as numbers or, as 64-bit tensors have them, bigints. */
 export type TokenIds = Uint32Array | Int32Array | BigInt64Array | BigUint64Array | readonly (number | bigint)[];
 
-/** Sampling settings. A field left out (or `undefined`) takes the value named here; a wrong one is refused, never corrected. */
+/** Sampling settings. A missing or `undefined` field takes its default; an invalid value is refused, never corrected. */
 export interface Settings {
   /** Finite and at least 0. 0 is greedy: the best logit, lowest id on ties; the other two then have no effect. Default 1. */
   temperature?: number;
-  /** An integer from 0 to 2^32 - 1. Only the k best logits stay; 0 is off. Default 0. */
+  /** An integer from 0 to 2^32 - 1. Keeps the k highest logits; 0 is off. Default 0. */
   topK?: number;
-  /** From 0 to 1. Only the likeliest tokens stay, until they hold this share; 1 is off. Default 1. */
+  /** From 0 to 1. Keeps the most probable tokens until their sum reaches this; 1 is off. Default 1. */
   topP?: number;
-  /** `topK` as a stored state spells it, so that `state.settings` are settings. Both at once are refused. */
+  /** Alias of `topK`, as in a stored state, so that `state.settings` can be passed. Giving both is refused. */
   top_k?: number;
-  /** `topP` as a stored state spells it. */
+  /** Alias of `topP`, as in a stored state. */
   top_p?: number;
 }
 
-/** Settings of which none is left out, in either spelling. */
+/** Settings in which all three fields are required, in either spelling. */
 export type AllSettings = { temperature: number } & ({ topK: number } | { top_k: number }) & ({ topP: number } | { top_p: number });
 
-/** Settings where there is a row of logits and no run: nothing a processor could look at. */
+/** Settings for one row without a run. Processors are not possible, because there is no history. */
 export type RowSettings = Settings & { processors?: never };
 
 /** Which tokens count as a processor's history. */
 export interface Window {
-  /** Only so many of the last tokens, 1 or more; all where left out. */
+  /** How many of the last tokens count, 1 or more. Default: all. */
   window?: number;
   /** Whether the prompt counts. Default true. */
   prompt?: boolean;
@@ -65,7 +65,7 @@ export interface Window {
  */
 export type Processor = ProcessorV1 | ProcessorV2;
 
-/** Rules that have no later version, and the first version of those that have one, kept for the runs that have it. */
+/** Version 1 of every rule. Rules with a version 2 keep it so that stored runs replay. */
 export type ProcessorV1 = { version: 1 } & (
   | ({ name: "repetition_penalty"; penalty: number; exempt?: number[] } & Window)
   | ({ name: "frequency_penalty"; penalty: number; exempt?: number[] } & Window)
@@ -90,16 +90,16 @@ export type ProcessorV1 = { version: 1 } & (
   | { name: "xtc"; probability: number; threshold: number; exempt?: number[] }
 );
 
-/** The second version of rules whose first one is not as its source has it. Use these. */
+/** Version 2 of rules whose version 1 differs from its source. Use these. */
 export type ProcessorV2 = { version: 2 } & (
   | ({ name: "dry"; multiplier: number; base: number; allowed_length: number; breakers?: number[][] } & Window)
   | { name: "top_p"; p: number; min_keep?: number }
   | { name: "typical"; p: number; min_keep?: number }
 );
 
-/** The settings of a run, which has a history for processors to look at. */
+/** The settings of a run: sampling settings and processors. */
 export interface RunSettings extends Settings {
-  /** In the order they act; each name once at most. Default none. */
+  /** Applied in this order; each name at most once. Default none. */
   processors?: readonly Processor[];
 }
 
@@ -452,13 +452,14 @@ export type Lacking = "first" | "second" | "both";
 export type Model = (tokens: Uint32Array) => Logits | SparseRow;
 
 /**
- * What every refusal throws, with a stable `code`. Codes are part of the contract, messages are not. Where two copies of this
- * package are loaded, each has a class of its own; `name` and `code` are the same in both.
+ * The error of every refusal, with a stable `code`. Codes are part of the contract, messages are not. If two copies of this
+ * package are loaded, each has its own class; `name` and `code` are the same in both.
  *
- * CONTRACT.md, section "Error codes", lists all of them. Those of JavaScript alone: `not_initialized` (before `init()`), `freed` (after `free()`), `generator_busy` (a model
- * that steps or frees its own generator), `not_cloneable`, `array_detached` and `logits_buffer_detached` (memory that is
- * gone), `receiver_type` (a method called on something else), `frame_type`, `frame_constructor`, and for arguments of the
- * wrong kind `settings_type`, `logits_type`, `tokens_type` and others that end the same.
+ * CONTRACT.md, section "Error codes", lists all codes. These occur in JavaScript only: `not_initialized` (before `init()`),
+ * `freed` (after `free()`), `generator_busy` (a model that steps or frees its own generator), `not_cloneable`,
+ * `array_detached` and `logits_buffer_detached` (memory that was detached), `receiver_type` (a method called on another
+ * object), `frame_type`, `frame_constructor`, and for arguments of the wrong type `settings_type`, `logits_type`,
+ * `tokens_type` and others with this ending.
  */
 export class SamplerError extends Error {
   constructor(code: string, message: string);
@@ -475,18 +476,18 @@ export class SamplerError extends Error {
 }
 
 /**
- * Lends a row in wasm's own memory: filled and passed on as logits, it is not copied. It is **lent**: all callers share the
- * one buffer, so fill it right before the call that reads it, and ask again each time. Asking costs nothing; the same view
- * comes back until memory has grown, which detaches it (then a new view comes, and the old one is refused with
- * `logits_buffer_detached`). A view of another length shows the same memory. Nothing is freed: 4 bytes a logit of the largest
- * row asked for, twice that at most.
+ * Returns a view of one row in wasm memory: filled and passed as logits, it is not copied. All callers **share one buffer**,
+ * so fill it right before the call that reads it, and call this function again each time. A call is cheap; it returns the same
+ * view until memory grows, which detaches the view (the next call returns a new one, and the old one is refused with
+ * `logits_buffer_detached`). A view of another length shows the same memory. The memory is never freed: 4 bytes per logit of
+ * the largest row requested, at most twice that.
  *
  * @param vocab how many logits, from 1
  */
 export function logitsBuffer(vocab: number): Own<Float32Array>;
 
 /**
- * Chooses one token from one row of logits. At temperature 0 `topK`, `topP` and `u` are not looked at, whatever they hold.
+ * Chooses one token from one row of logits. At temperature 0 `topK`, `topP` and `u` are ignored, even if out of range.
  *
  * @param settings `{temperature = 1, topK = 0, topP = 1}`
  * @param u the uniform number, 0 <= u < 1; may be left out at temperature 0
@@ -504,25 +505,25 @@ export function draw(seed: Seed, step: number | bigint, stream?: number | bigint
 /** e^x, correctly rounded. NaN for NaN. */
 export function exp(x: number): number;
 
-/** What a token is drawn from: ids ascending, with the probability of each. */
+/** A probability distribution over tokens: ids ascending, with the probability of each. */
 export interface Distribution {
   ids: Own<Uint32Array>;
   probabilities: Own<Float64Array>;
 }
 
 /**
- * What the next token is really drawn from under these settings: after temperature, top-k and top-p. This, and not a
- * raw softmax, is what `speculativeStep` must be given.
+ * The distribution of the next token under these settings, after temperature, top-k and top-p. Pass this, and not a raw
+ * softmax, to `speculativeStep`.
  */
 export function distribution(logits: Logits | SparseRow, settings?: RowSettings): Distribution;
 
 /**
- * Chooses a token for each of B rows in one call. Row i is exactly `sampleToken` of row i; a refused row has its error
- * in its place (with a `row` number), and costs only itself.
+ * Chooses a token for each of B rows in one call. Result i is that of `sampleToken` for row i; for a refused row it is the
+ * error (with a `row` number), and the other rows are not affected.
  *
  * @param logits B * vocab numbers, row after row
  * @param settings one for each row, or one object for all
- * @param u B uniform numbers; that of a row at temperature 0 is not looked at
+ * @param u B uniform numbers; that of a row at temperature 0 is ignored
  */
 export function sampleBatch(
   logits: Logits,
@@ -535,20 +536,20 @@ export function sampleBatch(
 export type BatchModel = (contexts: Uint32Array[]) => readonly Logits[];
 
 /**
- * Advances every generator by one token. Each gets the token of stepping alone. A generator whose row is refused stays where
- * it was, with its error in its place (and a `row` number).
+ * Advances every generator by one token, the same as when stepping alone. A generator whose row is refused does not advance,
+ * and its result is the error (with a `row` number).
  *
- * With a model it is asked once for all contexts; if it throws, or gives another number of rows or rows of different lengths,
- * no generator advances. Without one, each generator asks its own, all of them before the first advances, and one that fails
- * costs only itself: `model_missing` stands in the place of a generator without a model, `model_failed` where a model threw
- * (what it threw is the error's `cause`).
+ * `model` is called once for all contexts; if it throws, or returns another number of rows or rows of different lengths,
+ * no generator advances. Without `model`, each generator calls its own, all of them before the first advances, and a failure
+ * affects only that generator: its result is `model_missing` if it has no model, or `model_failed` if the model threw (with
+ * what was thrown as `cause`).
  */
 export function stepBatch(generators: readonly Generator[], model?: BatchModel): (number | SamplerError)[];
 
 /**
- * Judges one draft token: accepts it when `uAccept * q[d] < p[d]`, otherwise draws from `max(0, p - q)`.
+ * Checks one draft token: accepts it when `uAccept * q[d] < p[d]`, otherwise draws from `max(0, p - q)`.
  *
- * @param p what the target draws from, by token id; @param q what the draft was drawn from
+ * @param p the target's distribution, by token id; @param q the distribution the draft was drawn from
  */
 export function speculativeStep(
   p: Float64Array,
@@ -558,12 +559,12 @@ export function speculativeStep(
   uResample: number,
 ): { token: number; accepted: boolean };
 
-/** A draft token and what the draft model really drew it from. */
+/** A draft token and the distribution it was drawn from. */
 export interface Draft extends Distribution {
   token: number;
 }
 
-/** What came of a chain of drafts: the accepted ones, then one more token. */
+/** The result of a chain of drafts: the accepted ones, then one more token. */
 export interface Chain {
   tokens: number[];
   /** How many drafts were accepted: `tokens.length - 1`. */
@@ -594,9 +595,8 @@ export function mosaicDecision(
 ): MosaicDecision;
 
 /**
- * The one door for stored states: checks a state of either contract and gives it back as it is. An unknown contract is
- * refused (`contract_unknown`), and so is every other fault. `Generator.fromState` goes on from the one kind,
- * `mosaicStep` from the other.
+ * Checks a stored state of either contract and returns it unchanged. An unknown contract is refused (`contract_unknown`), and
+ * so is any other fault. `Generator.fromState` resumes a `GeneratorState`, `mosaicStep` a `MosaicState`.
  */
 export function loadState(state: unknown): GeneratorState | MosaicState;
 
@@ -607,9 +607,9 @@ export function mosaicStep(state: MosaicState, logits: Logits): { decision: Mosa
 export function mosaicTrace(state: MosaicState, logits: Logits, options?: { redact?: boolean }): MosaicTrace;
 
 /**
- * The seed for a use of its own, such as `draft-model` or `repair-attempt-1`, as a decimal string: HKDF-SHA256 of root, label
- * and attempt. A root may be public where runs are to be repeated by anybody; it must be secret (and random) where nobody may
- * guess what was or will be drawn. Neither root nor derived seed is fit for a password, a token or a key.
+ * Derives a separate seed for a purpose such as `draft-model` or `repair-attempt-1`, as a decimal string: HKDF-SHA256 of root,
+ * label and attempt. The root may be public if anybody should be able to repeat the runs; it must be secret (and random) if
+ * nobody may guess a draw. Do not use the root or a derived seed as a password, a token or a key.
  *
  * @param label 1 to 255 bytes of UTF-8, compared by its bytes
  */
@@ -622,28 +622,28 @@ export function randomSeed(): string;
 export function stateSchema(): string;
 
 /**
- * One run: emits tokens one at a time, and can be stored and resumed at any of them. A call that throws leaves it as it was.
+ * One run: emits tokens one at a time, and can be stored and resumed after each. A call that throws leaves it unchanged.
  *
- * All rows of one object have one length: another length than that of the first row that gave a token is refused
- * (`logits_length_changed`). It cannot be cloned, posted to a worker or spread (`not_cloneable`); send its `state()`.
+ * All rows must be as long as the first row that gave a token; another length is refused (`logits_length_changed`). A
+ * generator cannot be cloned, posted to a worker or spread (`not_cloneable`); send its `state()`.
  */
 export class Generator {
   /** @param model may be `null` when logits come through `stepWith` or `stepWithFrame` only */
   constructor(model: Model | null, prompt: TokenIds, seed: Seed, settings?: RunSettings);
   /** Resumes a stored run; the next token is the one the run would have emitted. */
   static fromState(model: Model | null, state: GeneratorState): Generator;
-  /** Replay: the run of this state again from step 0, with the same seed. Given the same logits, the same tokens. */
+  /** Replay: repeats the run from step 0 with the same seed. The same logits give the same tokens. */
   static replay(model: Model | null, state: GeneratorState): Generator;
   /**
    * New candidate: another run from the same prompt under the same settings, from step 0, with the seed
    * `deriveSeed(state.seed, "candidate", attempt)`.
    */
   static newCandidate(model: Model | null, state: GeneratorState, attempt: number | bigint): Generator;
-  /** Resume: the rest of the same run, from where it is. `fromState` under the name that goes with the two above. */
+  /** Resume: the rest of the same run. The same as `fromState`. */
   static resume(model: Model | null, state: GeneratorState): Generator;
-  /** Asks the model for logits and emits the next token. What the model throws reaches the caller as it is. */
+  /** Asks the model for logits and emits the next token. What the model throws is rethrown unchanged. */
   step(): number;
-  /** Emits the next token from logits that have arrived. */
+  /** Emits the next token from these logits. */
   stepWith(logits: Logits | SparseRow): number;
   /** Emits the next token from a frame, which must be for this step and suffice for the settings. */
   stepWithFrame(frame: Frame): number;
@@ -654,15 +654,15 @@ export class Generator {
   stepWithDrafts(rows: readonly Logits[], drafts: TokenIds): Chain;
   /** Emits up to `drafts.length + 1` tokens by the p/q rule: distributed as without speculation. */
   stepSpeculative(rows: readonly Logits[], drafts: readonly Draft[]): Chain;
-  /** What these logits decide at this step. Emits nothing. When greedy, a `SparseRow` is refused: the count looks at all tokens. */
+  /** What would be decided from these logits. Emits nothing. When greedy, a `SparseRow` is refused, because the count needs all tokens. */
   decision(logits: Logits | SparseRow): Decision;
   /**
-   * Why these logits decide it, in at most 25 stages of five tokens. Emits nothing, and is never made unasked. A
-   * `SparseRow` is refused unless it has all logits: the stages count and rank all tokens.
+   * Why that token would be chosen, in at most 25 stages of five tokens. Emits nothing, and is computed only on request. A
+   * `SparseRow` is refused unless it has all logits, because the stages count and rank all tokens.
    *
-   * @param options `redact`: without ids, logits, probabilities, digest and draws, from which the text or the seed could be
-   *   computed. Names of stages and counts of tokens stay, up to XTC, where the stages end: its counts tell of its draw.
-   *   Whoever has the model and the prompt can still test a guessed text against the counts.
+   * @param options `redact`: omits ids, logits, probabilities, digest and draws, from which the text or the seed could be
+   *   computed. Names of stages and counts of tokens remain, up to XTC, where the stages end, because its counts reveal its
+   *   draw. Somebody who has the model and the prompt can still test a guessed text against the counts.
    */
   trace(logits: Logits | SparseRow, options?: { redact?: boolean }): Trace;
   /** A plain object, safe for `JSON.stringify`. */
@@ -679,12 +679,12 @@ export class Generator {
   readonly seed: string;
   /** `processors` is absent where there are none. */
   readonly settings: { temperature: number; topK: number; topP: number } & Pick<RunSettings, "processors">;
-  /** Gives the memory back; any other call is refused from then on (`freed`), another `free()` does nothing. Refused while the model is asked. */
+  /** Frees the memory; later calls are refused (`freed`), another `free()` does nothing. Refused while the model is being called. */
   free(): void;
   [Symbol.dispose](): void;
 }
 
-/** One step's logits on the wire: compact, lossless, with a checksum. It cannot be cloned or posted (`not_cloneable`); send `encode()`. */
+/** The logits of one step in a compact, lossless form with a checksum. It cannot be cloned or posted (`not_cloneable`); send `encode()`. */
 export class Frame {
   private constructor();
   /** The smallest lossless frame that suffices for these settings: sparse when they are greedy or have a top-k and no processors, or when few tokens are allowed; else dense. */
@@ -694,11 +694,11 @@ export class Frame {
   /** A frame with the k best logits: enough for every top-k from 1 to k, and for greedy. */
   static sparse(step: number | bigint, logits: Float32Array | HalfLogits, k: number): Frame;
   /**
-   * A frame of a row of which only the best logits are known. `maxTopK` says what it suffices for; logits whose place another
-   * token could take are left out. Refused where not even the best token is certain.
+   * A frame of a row of which only the best logits are known. `maxTopK` says what it suffices for; logits whose rank is not
+   * certain are left out. Refused if not even the best token is certain.
    */
   static fromSparse(step: number | bigint, row: SparseRow<Float32Array | HalfLogits>): Frame;
-  /** Reads a frame; one that is damaged, cut short or has bytes to spare is refused. */
+  /** Reads a frame; one that is damaged, truncated or has extra bytes is refused. */
   static decode(bytes: Uint8Array): Frame;
   encode(): Own<Uint8Array>;
   /** What `JSON.stringify` writes: the bytes of `encode()` in base64, as a `RecordFile` has them. */
@@ -714,10 +714,10 @@ export class Frame {
   sufficesFor(settings: RunSettings): boolean;
   /**
    * The row as `stepWithFrame` sees it: for a sparse frame, -Infinity where no logit was sent. Refused where the frame
-   * does not suffice. Do not make a new frame of it: a logit that was not sent cannot be told from a banned one there.
+   * does not suffice. Do not make a new frame from it: a logit that was not sent looks the same as a banned one.
    */
   logits(settings: RunSettings): Own<Float32Array>;
-  /** Gives the memory back; any other call is refused from then on (`freed`), another `free()` does nothing. */
+  /** Frees the memory; later calls are refused (`freed`), another `free()` does nothing. */
   free(): void;
   [Symbol.dispose](): void;
 }
@@ -728,7 +728,7 @@ export interface RunRecord {
   frames: readonly Uint8Array[];
 }
 
-/** What a client says it sampled. */
+/** What a client claims to have sampled. */
 export interface Claim {
   /** The tokens emitted after the record's start. */
   tokens: TokenIds;
@@ -738,7 +738,7 @@ export interface Claim {
   frame_checksums?: readonly string[];
 }
 
-/** Recomputes a claim from a record: the same function the server calls. */
+/** Recomputes a claim from a record, with the same function as the server. */
 export function verify(record: RunRecord, claim: Claim): Verdict;
 
 /** One trace a step, in the order of the steps: as a list, or as the file that `first-divergence` reads. */
@@ -759,5 +759,5 @@ export function firstDivergence(
  */
 export function firstDivergence(first: Traces, second: Traces, options?: { values?: boolean }): Comparison;
 
-/** What this build can say of itself in a record: all of `identity` but `model` and `constraint`. */
+/** What this build reports about itself in a record: all of `identity` but `model` and `constraint`. */
 export function release(): { crate_version: string; target: string; environment: Environment };

@@ -1,4 +1,4 @@
-//! `sampleBatch` and `stepBatch`: many rows, one crossing.
+//! `sampleBatch` and `stepBatch`: many rows in one call of the wasm.
 
 use std::convert::Infallible;
 
@@ -9,8 +9,8 @@ use wasm_bindgen::prelude::*;
 use super::error::{refuse, sampler_error, with_index, with_row};
 use super::generator::Generator;
 use super::handle::second_handle;
+use super::input::{each, is_array, length, outside};
 use super::read::{self, of_either_type};
-use super::untrusted::{each, is_array, length, outside};
 use crate::core::sample::{self, BatchError};
 use crate::core::settings::Settings;
 use crate::run::batch::step_batch as step_runs;
@@ -28,7 +28,7 @@ pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &J
         let logits = row.len() as u64;
         return Err(refuse(BatchError::Logits { rows, vocabulary, logits }));
     }
-    // Every row's settings and uniform number are read by themselves, so that a bad one costs only its row.
+    // The settings and the uniform number of each row are read separately, so that a bad one affects only its row.
     let settings: Vec<Result<Settings, JsValue>> = if is_array(settings) {
         let given = length(settings)?;
         if given != count {
@@ -36,7 +36,7 @@ pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &J
         }
         each(settings, |_, settings| Ok(read::settings(&settings)))?
     } else {
-        // Read for each row: an error says which row it is for, so no two rows may share one.
+        // Read for each row, because an error names its row and cannot be shared.
         (0..count).map(|_| read::settings(settings)).collect()
     };
     let uniforms = each(u, |_, u| Ok(u))?;
@@ -45,7 +45,7 @@ pub fn sample_batch(logits: &JsValue, vocab: &JsValue, settings: &JsValue, u: &J
         Ok((settings, read::uniform_for(&settings, &u)?))
     });
     let inputs: Vec<Result<(Settings, f64), JsValue>> = inputs.collect();
-    // A row refused here takes part with inputs that are valid; its answer is not used.
+    // A row refused here is replaced by valid inputs; its result is not used.
     let valid =
         |input: &Result<(Settings, f64), JsValue>| input.as_ref().copied().unwrap_or((Settings::default(), 0.0));
     let (settings, uniforms): (Vec<_>, Vec<_>) = inputs.iter().map(valid).unzip();
@@ -59,7 +59,7 @@ fn place(answer: Result<u32, JsValue>, row: usize) -> JsValue {
     answer.map_or_else(|error| with_row(error, row as u64), JsValue::from)
 }
 
-/// `stepBatch(generators, model)`; without a model each generator asks its own.
+/// `stepBatch(generators, model)`; without a model each generator calls its own.
 #[wasm_bindgen(js_name = stepBatch, skip_typescript)]
 pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValue> {
     if !is_array(generators) {
@@ -87,8 +87,8 @@ pub fn step_batch(generators: &JsValue, model: &JsValue) -> Result<Array, JsValu
     Ok(tokens.map(|(at, token)| place(token.map_err(refuse), at)).collect())
 }
 
-/// Asks every generator's own model, then advances those whose model has answered. While one is asked, none of the batch can
-/// be stepped.
+/// Calls every generator's own model, then advances those whose model has answered. During a call no generator of the batch
+/// can be stepped.
 fn step_each(generators: &[Generator]) -> Array {
     let contexts: Vec<_> = generators.iter().map(Generator::context).collect();
     let waiting: Vec<_> = generators.iter().map(Generator::wait_for_model).collect();
@@ -112,14 +112,14 @@ fn shared(item: &JsValue, at: u32) -> Result<Generator, JsValue> {
     })
 }
 
-/// Asks the model for a row for each generator. While it is asked, no generator of the batch can be stepped.
+/// Calls the model for a row for each generator. During the call no generator of the batch can be stepped.
 fn ask(generators: &[Generator], model: &Function) -> Result<Vec<Vec<f64>>, JsValue> {
     let contexts: Array = generators.iter().map(Generator::context).collect();
     let mut waiting = Vec::new();
     for (at, generator) in generators.iter().enumerate() {
         waiting.push(generator.wait_for_model().map_err(|error| with_index(error, at as u64))?);
     }
-    // Read meanwhile, as in `Generator::step`.
+    // The result is read while they are marked, as in `Generator::step`.
     let rows = model.call1(&JsValue::UNDEFINED, &contexts).and_then(|rows| read::rows(&rows));
     drop(waiting);
     rows

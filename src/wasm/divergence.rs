@@ -3,8 +3,8 @@
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error};
+use super::input::is_array;
 use super::read;
-use super::untrusted::is_array;
 use super::verify::to_plain;
 use crate::compare::records::first_divergence as of_records;
 use crate::compare::traces::{first_divergence_of_traces, read_traces, traces_of};
@@ -33,7 +33,7 @@ enum Evidence {
     Traces(Vec<Trace>),
 }
 
-/// A record, a list of traces, or traces as a file has them.
+/// A record, a list of traces, or the object of a file of traces.
 fn evidence(name: &str, value: &JsValue) -> Result<Evidence, JsValue> {
     if is_array(value) {
         return traces_of(read::objects(name, value)?).map(Evidence::Traces).map_err(refuse);

@@ -7,13 +7,13 @@ use crate::core::refusal::Refusal;
 
 #[wasm_bindgen]
 extern "C" {
-    /// The class of src/wasm/glue.js, which the package holds beside the wasm. A build without it (`wasm-pack test`, or a
-    /// wasm of another crate) has plain errors with the same name and fields.
+    /// The class in src/wasm/glue.js, which is part of the npm package. A build without it (`wasm-pack test`, or the wasm of
+    /// another crate) uses plain errors with the same name and fields.
     #[wasm_bindgen(thread_local_v2, js_name = SamplerError)]
     static CLASS: Option<Function>;
 }
 
-/// A real `Error` named `SamplerError`, with a stable `code`.
+/// An `Error` named `SamplerError`, with a stable `code`.
 pub fn sampler_error(code: &str, message: &str) -> JsValue {
     let arguments = Array::of2(&code.into(), &message.into());
     let of_class = CLASS.with(|class| Reflect::construct(class.as_ref()?, &arguments).ok());
@@ -25,7 +25,7 @@ pub fn sampler_error(code: &str, message: &str) -> JsValue {
     })
 }
 
-/// Whether an error is a refusal, and not what a getter or a trap has thrown.
+/// Whether an error is a refusal, and not one thrown by a getter or a trap.
 pub fn is_ours(error: &JsValue) -> bool {
     let name = error.dyn_ref::<Error>().and_then(|error| Reflect::get(error, &"name".into()).ok());
     name.is_some_and(|name| name == "SamplerError")
@@ -68,6 +68,6 @@ pub fn refuse(refusal: impl Refusal) -> JsValue {
 }
 
 fn set(error: &JsValue, name: &str, value: &JsValue) {
-    // A fresh, extensible object takes any property.
+    // Setting a property on a new, extensible object cannot fail.
     let _ = Reflect::set(error, &name.into(), value);
 }

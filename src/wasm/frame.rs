@@ -13,7 +13,7 @@ use crate::core::settings::TopK;
 use crate::wire::frame::{self, Dtype, Layout};
 use crate::wire::state::RunSettings;
 
-/// One step's logits on the wire.
+/// The encoded logits of one step.
 #[wasm_bindgen(skip_typescript)]
 pub struct Frame(Rc<frame::Frame>);
 
@@ -27,7 +27,7 @@ impl Frame {
         &self.0
     }
 
-    /// A second handle on the frame that a JavaScript value is.
+    /// A second handle on the frame of a JavaScript value.
     pub(super) fn behind(value: &JsValue) -> Result<Self, JsValue> {
         let handle = second_handle(value)?.and_then(|handle| Self::try_from_js_value(handle).ok());
         handle.ok_or_else(|| read::wrong("frame_type", "frame", "a Frame (Frame.decode reads bytes)", value))
@@ -56,7 +56,7 @@ impl Frame {
         frame::Frame::from_sparse(step, &row).map(Self::of).map_err(refuse)
     }
 
-    /// `toJSON()`: what `JSON.stringify` writes, the bytes as a record file holds them.
+    /// `toJSON()`: the bytes in base64, as in a record file.
     #[wasm_bindgen(js_name = toJSON, skip_typescript)]
     pub fn to_json(&self) -> String {
         self.0.to_base64()

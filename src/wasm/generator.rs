@@ -1,9 +1,9 @@
 //! The class `Generator`.
 //!
 //! Methods take `&self`: a `&mut self` borrowed by wasm-bindgen during a model's callback would turn a re-entrant call
-//! into an error without a code. The run is changed only after the callback has returned and its logits were accepted.
-//! It is shared, so that what still waits for a model is not freed: `free()` is refused meanwhile (src/wasm/glue.js), and
-//! a second handle on the run keeps it in `stepBatch`.
+//! into an error without a code. The run changes only after the callback has returned and its logits were accepted.
+//! The run is shared, so that it is not freed during the callback: `free()` is then refused (src/wasm/glue.js), and `stepBatch`
+//! holds a second handle.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -13,15 +13,15 @@ use wasm_bindgen::prelude::*;
 
 use super::error::{is_ours, refuse, sampler_error, with_cause, with_row};
 use super::frame::Frame;
-use super::read::{self, Given, TypedRow, of_either_type};
-use super::untrusted::{each, is_array, outside};
+use super::input::{each, is_array, outside};
+use super::read::{self, Given, InputRow, of_either_type};
 use super::verify::to_plain;
 use crate::core::distribution::Distribution;
 use crate::run::chain::{Chain, ChainError, Draft};
 use crate::run::run::Run;
 use crate::wire::state::{GeneratorState, RunSettings};
 
-/// One run and, where given, the model that feeds it.
+/// One run and, if given, its model.
 #[wasm_bindgen(skip_typescript)]
 pub struct Generator(Rc<Inner>);
 
@@ -31,7 +31,7 @@ struct Inner {
     asking: Cell<bool>,
 }
 
-/// A generator that waits for its model, until this is dropped.
+/// Marks a generator as waiting for its model until it is dropped.
 pub(super) struct Waiting(Rc<Inner>);
 
 impl Drop for Waiting {
@@ -59,7 +59,7 @@ impl Generator {
         Self(Rc::new(Inner { model, run: RefCell::new(run), asking: Cell::new(false) }))
     }
 
-    /// A generator whose model is being asked cannot be stepped by that model.
+    /// Refuses a generator whose model is being called.
     fn idle(&self) -> Result<(), JsValue> {
         if self.0.asking.get() {
             return Err(sampler_error(
@@ -77,8 +77,8 @@ impl Generator {
             .ok_or_else(|| sampler_error("model_missing", "this generator has no model; use stepWith or stepWithFrame"))
     }
 
-    /// The row its own model gives, for a call on several generators, which has marked it as waiting. What the model throws,
-    /// or a getter of its answer, comes as the cause of an error: a thrown number would look like a token there.
+    /// The row of its own model, for a call on several generators, which has marked it as waiting. What the model or a getter
+    /// of its answer throws becomes the cause of an error, because a thrown number would look like a token.
     pub(super) fn ask(&self, context: &Uint32Array) -> Result<Given, JsValue> {
         let answer = self.model()?.call1(&JsValue::UNDEFINED, context);
         let failed = |thrown: JsValue| {
@@ -86,9 +86,9 @@ impl Generator {
             with_cause(error, &thrown)
         };
         let row = read::given(&answer.map_err(failed)?);
-        // Taken out of the shared buffer, which the next model may fill.
+        // Copied out of the logits buffer, which the next model may fill.
         Ok(match row.map_err(|error| if is_ours(&error) { error } else { failed(error) })? {
-            Given::Whole(row) => Given::Whole(TypedRow::F64(row.wide())),
+            Given::Whole(row) => Given::Whole(InputRow::F64(row.wide())),
             sparse => sparse,
         })
     }
@@ -102,7 +102,7 @@ impl Generator {
         .map_err(refuse)
     }
 
-    /// The run, for a call on several generators; refused while a model is being asked.
+    /// The run, for a call on several generators; refused while a model is being called.
     pub(super) fn run(&self) -> Result<RefMut<'_, Run>, JsValue> {
         self.idle()?;
         Ok(self.0.run.borrow_mut())
@@ -115,13 +115,13 @@ impl Generator {
         Ok(Waiting(Rc::clone(&self.0)))
     }
 
-    /// What a model is asked about. Made before anything waits: where the engine has no memory for it, it throws through
-    /// what would end the waiting.
+    /// The context for the model. Made before a generator is marked as waiting: if the engine has no memory for it, it throws
+    /// without dropping the mark.
     pub(super) fn context(&self) -> Uint32Array {
         Uint32Array::from(self.0.run.borrow().context().as_slice())
     }
 
-    /// Whether the two are one.
+    /// Whether both are the same generator.
     pub(super) fn is(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
@@ -206,7 +206,7 @@ impl Generator {
         let model = self.model()?;
         let context = self.context();
         let waiting = self.wait_for_model()?;
-        // Read meanwhile: a getter of the answer, or a trap, is as much the model as the function is.
+        // Read while it is marked: a getter or a trap of the answer is part of the model too.
         let row = model.call1(&JsValue::UNDEFINED, &context).and_then(|answer| read::given(&answer));
         drop(waiting);
         self.emit(row?)
@@ -274,13 +274,13 @@ impl Generator {
         Self(Rc::clone(&self.0))
     }
 
-    /// What `free()` calls first: a generator that waits for its model stays. Not part of the interface.
+    /// Called by `free()` first: refuses while the generator waits for its model. Not part of the interface.
     #[wasm_bindgen(js_name = _idle, skip_typescript)]
     pub fn may_be_freed(&self) -> Result<(), JsValue> {
         self.idle()
     }
 
-    /// `toJSON()`: what `JSON.stringify` writes.
+    /// `toJSON()`.
     #[wasm_bindgen(js_name = toJSON, skip_typescript)]
     pub fn to_json(&self) -> Result<JsValue, JsValue> {
         self.state()

@@ -1,7 +1,7 @@
-// Set by scripts/pkg/glue.mjs before what wasm-bindgen generates: errors with a code where wasm-bindgen throws bare ones or
-// goes on in silence. All of these come up in JavaScript, before the wasm is reached, so they cannot be refused in Rust.
+// Prepended by scripts/pkg/glue.mjs to wasm-bindgen's output: errors with a code where wasm-bindgen throws plain ones or
+// continues silently. They occur in JavaScript, before the wasm is called, so Rust cannot refuse them.
 
-/** What every refusal throws, here and in the wasm. */
+/** The error of every refusal, here and in the wasm. */
 export class SamplerError extends Error {
   constructor(code, message) {
     super(message);
@@ -29,7 +29,7 @@ const copies = {
     "a Generator cannot be cloned, posted or copied, because its memory is the wasm's; send state() and go on with Generator.fromState",
 };
 
-/** Sealed: libraries that wrap objects in proxies leave such ones as they are. */
+/** Sealed, because libraries that wrap objects in proxies skip sealed ones. */
 class Handle {
   constructor(ptr, name) {
     Object.seal(Object.assign(this, { ptr, name }));

@@ -1,8 +1,7 @@
-//! What `logitsBuffer(V)` gives: a row in wasm's own memory that JavaScript fills, so that its logits are not copied on their way in.
+//! The buffer of `logitsBuffer(V)`: a row in wasm memory that JavaScript fills, so that its logits need not be copied in.
 //!
-//! The buffer is never freed and never moves: a view of it stays a view of memory that is nothing else's, whatever is asked
-//! for later. A larger row gets a new buffer of at least twice the size, so what is given up is never more than what is in
-//! use.
+//! The buffer is never freed or moved, so an old view never shows memory with another use. A larger row gets a new buffer of at
+//! least twice the size, so the abandoned buffers are never larger than the current one.
 
 use std::cell::RefCell;
 
@@ -11,19 +10,19 @@ use wasm_bindgen::prelude::*;
 
 use super::error::sampler_error;
 
-struct Buffer {
+struct LogitsBuffer {
     row: &'static mut [f32],
-    /// The view that was handed out last, and how many logits it shows.
+    /// The latest view, and its length.
     view: Option<(Float32Array, usize)>,
 }
 
 thread_local! {
-    static BUFFER: RefCell<Buffer> = const { RefCell::new(Buffer { row: &mut [], view: None }) };
-    /// The memories of which views were handed out, as they were before and after growing.
+    static BUFFER: RefCell<LogitsBuffer> = const { RefCell::new(LogitsBuffer { row: &mut [], view: None }) };
+    /// The `ArrayBuffer`s of all views; each growth of the memory makes a new one.
     static MEMORIES: WeakSet = WeakSet::new();
 }
 
-/// A view of so many logits of the buffer, which grows where it is shorter.
+/// A view of this many logits of the buffer, which grows if needed.
 ///
 /// # Errors
 /// `out_of_memory`.
@@ -48,29 +47,29 @@ pub fn view(length: usize) -> Result<Float32Array, JsValue> {
         MEMORIES.with(|memories| memories.add(memory.unchecked_ref()));
         let at = buffer.row.as_ptr() as usize as u32;
         let view = Float32Array::new_with_byte_offset_and_length(&memory, at, length as u32);
-        // A length of its own, which may throw, would be asked while the buffer is borrowed.
+        // An added `length` property, which may throw, would be read while the buffer is borrowed.
         Object::prevent_extensions(&view);
         buffer.view = Some((view.clone(), length));
         Ok(view)
     })
 }
 
-/// How many logits the buffer holds, if this value is the view that was handed out last and memory has not grown since. (Then
-/// nobody can tell whether it was filled before, and it is refused as any array without memory is.)
-pub fn length_in_buffer(value: &JsValue) -> Option<usize> {
+/// The length of the latest view, if this value is that view and memory has not grown since. (A detached view may have been
+/// filled before, so it is refused like any detached array.)
+pub fn view_length(value: &JsValue) -> Option<usize> {
     BUFFER.with_borrow(|buffer| {
         let (view, length) = buffer.view.as_ref()?;
         (Object::is(view, value) && view.length() as usize == *length).then_some(*length)
     })
 }
 
-/// Whether a typed array shows memory of the buffer, as it is or was.
-pub fn shows_buffer(array: &JsValue) -> bool {
+/// Whether a typed array has the memory of a view of the buffer.
+pub fn was_logits_buffer(array: &JsValue) -> bool {
     let memory = Reflect::get(array, &"buffer".into());
     memory.is_ok_and(|memory| MEMORIES.with(|memories| memories.has(memory.unchecked_ref())))
 }
 
-/// Calls `with` with the first `length` logits of the buffer. Nothing of JavaScript may run meanwhile.
-pub fn with_buffer<T>(length: usize, with: impl FnOnce(&[f32]) -> T) -> T {
+/// Calls `with` with the first `length` logits of the buffer. No JavaScript may run during the call.
+pub fn with_logits_buffer<T>(length: usize, with: impl FnOnce(&[f32]) -> T) -> T {
     BUFFER.with_borrow(|buffer| with(&buffer.row[..length]))
 }

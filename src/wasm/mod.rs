@@ -1,8 +1,8 @@
-//! The JavaScript package: thin classes over the other rooms. No arithmetic
-//! and no defaults of its own beyond those the types declare.
+//! The JavaScript package: thin classes over the other modules, without arithmetic and without defaults beyond those that the
+//! types declare.
 //!
-//! Arguments arrive as `JsValue` and are checked in [`read`]: what wasm-bindgen would convert by itself it wraps or
-//! rounds in silence (2n ** 64n becomes 0, a plain array becomes f32).
+//! Arguments arrive as `JsValue` and are checked in [`read`], because wasm-bindgen's own conversions silently wrap or round
+//! (2n ** 64n becomes 0, a plain array becomes f32).
 
 mod batch;
 mod divergence;
@@ -10,10 +10,10 @@ mod error;
 mod frame;
 mod generator;
 mod handle;
+mod input;
 mod logits_buffer;
 mod mosaic;
 mod read;
-mod untrusted;
 mod verify;
 
 pub use batch::{sample_batch, step_batch};
@@ -29,10 +29,10 @@ use wasm_bindgen::prelude::*;
 use crate::core::{derive, sample, speculative, splitmix};
 use crate::wire::state::STATE_SCHEMA;
 use error::{refuse, sampler_error, with_value};
+use input::MAX_LENGTH;
 use read::{Given, of_either_type};
-use untrusted::MAX_LENGTH;
 
-// For a wasm with threads it is not made.
+// Not for a wasm with threads.
 #[cfg(not(target_feature = "atomics"))]
 #[global_allocator]
 static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
@@ -87,7 +87,7 @@ pub fn speculative_step(
     u_accept: &JsValue,
     u_resample: &JsValue,
 ) -> Result<Object, JsValue> {
-    let (p, q) = (&untrusted::outside(p)?, &untrusted::outside(q)?);
+    let (p, q) = (&input::outside(p)?, &input::outside(q)?);
     let (p, q) = (read::probabilities("p", p)?, read::probabilities("q", q)?);
     let draft_token = read::token("draftToken", draft_token)?;
     let (u_accept, u_resample) = (read::uniform("uAccept", u_accept)?, read::uniform("uResample", u_resample)?);

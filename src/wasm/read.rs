@@ -1,11 +1,11 @@
-//! JavaScript values, checked: what is not exactly what was asked for is refused and named.
+//! Reading and checking JavaScript values. A value of the wrong type is refused with an error that describes it.
 
 use js_sys::{BigInt, JsString, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{refuse, sampler_error, with_index, with_row, with_value};
-use super::logits_buffer::{length_in_buffer, with_buffer};
-use super::untrusted::{each, f16s, f32s, f64s, is_array, is_plain, kind, length, outside, u8s, u32s};
+use super::input::{each, f16s, f32s, f64s, is_array, is_plain, kind, length, outside, u8s, u32s};
+use super::logits_buffer::{view_length, with_logits_buffer};
 use crate::core::processors::Processors;
 use crate::core::settings::{Settings, Temperature, TopK, TopP};
 use crate::core::sparse::SparseRow;
@@ -19,57 +19,57 @@ use crate::wire::state::parse_seed;
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
 /// Logits in the type they came in.
-pub enum TypedRow {
+pub enum InputRow {
     F32(Vec<f32>),
     F64(Vec<f64>),
-    /// So many in the buffer of `logitsBuffer`.
-    InBuffer(usize),
+    /// The number of logits in the logits buffer.
+    Buffer(usize),
 }
 
-/// A row, or what is known of one.
+/// A whole row or a sparse one.
 pub enum Given {
-    /// All of it.
-    Whole(TypedRow),
+    /// Every logit.
+    Whole(InputRow),
     /// The best, in f64, to which f32 widens exactly.
     Sparse(SparseRow<f64>),
 }
 
-/// Runs `$body` with `$row` the numbers of a [`TypedRow`] as a slice, of either type. It must touch nothing of JavaScript's.
+/// Runs `$body` with `$row` the numbers of a [`InputRow`] as a slice, of either type. It must not run JavaScript.
 macro_rules! of_either_type {
     ($row:ident => $body:expr) => {
         match $row {
-            $crate::wasm::read::TypedRow::F32(row) => {
+            $crate::wasm::read::InputRow::F32(row) => {
                 let $row = &row[..];
                 $body
             }
-            $crate::wasm::read::TypedRow::F64(row) => {
+            $crate::wasm::read::InputRow::F64(row) => {
                 let $row = &row[..];
                 $body
             }
-            $crate::wasm::read::TypedRow::InBuffer(length) => {
-                $crate::wasm::logits_buffer::with_buffer(length, |$row| $body)
+            $crate::wasm::read::InputRow::Buffer(length) => {
+                $crate::wasm::logits_buffer::with_logits_buffer(length, |$row| $body)
             }
         }
     };
 }
 pub(super) use of_either_type;
 
-impl TypedRow {
+impl InputRow {
     /// How many numbers there are.
     pub fn len(&self) -> usize {
         match self {
             Self::F32(row) => row.len(),
             Self::F64(row) => row.len(),
-            Self::InBuffer(length) => *length,
+            Self::Buffer(length) => *length,
         }
     }
 
-    /// As f64, to which f32 widens exactly: for what is seldom called, so that it need not be compiled for both types.
+    /// As f64, to which f32 widens exactly. For rare calls, so that they are not compiled for both types.
     pub fn wide(self) -> Vec<f64> {
         match self {
             Self::F32(row) => row.into_iter().map(f64::from).collect(),
             Self::F64(row) => row,
-            Self::InBuffer(length) => with_buffer(length, |row| row.iter().copied().map(f64::from).collect()),
+            Self::Buffer(length) => with_logits_buffer(length, |row| row.iter().copied().map(f64::from).collect()),
         }
     }
 }
@@ -109,7 +109,7 @@ fn shown(value: &JsValue) -> String {
     }
 }
 
-/// The name of the class of an object that is of one.
+/// The class name of an object, if it has one.
 fn class(value: &JsValue) -> Option<String> {
     if is_plain(value).ok()? {
         return None;
@@ -123,7 +123,7 @@ fn is_promise(value: &JsValue) -> bool {
     value.is_object() && Reflect::get(value, &"then".into()).is_ok_and(|then| then.is_function())
 }
 
-/// A refusal that names what was wanted and what came.
+/// A refusal that names the expected and the actual value.
 pub fn wrong(code: &str, name: &str, expected: &str, value: &JsValue) -> JsValue {
     let error = sampler_error(code, &format!("{name} must be {expected}, but is {}", shown(value)));
     with_value(error, value)
@@ -139,7 +139,7 @@ pub fn plain(code: &str, name: &str, expected: &str, value: &JsValue) -> Result<
 }
 
 /// A whole row of logits.
-pub fn logits(value: &JsValue) -> Result<TypedRow, JsValue> {
+pub fn logits(value: &JsValue) -> Result<InputRow, JsValue> {
     whole(value)?.ok_or_else(|| no_logits(value))
 }
 
@@ -157,15 +157,15 @@ pub fn given(value: &JsValue) -> Result<Given, JsValue> {
 }
 
 /// A row that is a typed array.
-fn whole(value: &JsValue) -> Result<Option<TypedRow>, JsValue> {
-    // Asked first: it is a comparison, and the other question copies a string.
-    if let Some(length) = length_in_buffer(value) {
-        return Ok(Some(TypedRow::InBuffer(length)));
+fn whole(value: &JsValue) -> Result<Option<InputRow>, JsValue> {
+    // Checked first: this is a comparison, while reading the type copies a string.
+    if let Some(length) = view_length(value) {
+        return Ok(Some(InputRow::Buffer(length)));
     }
     Ok(Some(match kind(value).as_deref() {
-        Some("Float32Array") => TypedRow::F32(f32s(value)?),
-        Some("Float64Array") => TypedRow::F64(f64s(value)?),
-        Some("Float16Array") => TypedRow::F32(f16s(value)?),
+        Some("Float32Array") => InputRow::F32(f32s(value)?),
+        Some("Float64Array") => InputRow::F64(f64s(value)?),
+        Some("Float16Array") => InputRow::F32(f16s(value)?),
         _ => return Ok(None),
     }))
 }
@@ -175,7 +175,7 @@ fn no_logits(value: &JsValue) -> JsValue {
     wrong("logits_type", "logits", &format!("a Float32Array, Float64Array or Float16Array{hint}"), value)
 }
 
-/// The same for a frame, which holds f32.
+/// Like [`logits`], for a frame, which holds f32.
 pub fn sparse_f32(value: &JsValue) -> Result<SparseRow<f32>, JsValue> {
     plain("sparse_type", "row", "an object {ids, logits, vocab}", value)?;
     let (ids, logits, vocabulary) = sparse_fields(value)?;
@@ -279,7 +279,7 @@ pub fn bytes(name: &str, value: &JsValue) -> Result<Vec<u8>, JsValue> {
     }
 }
 
-/// The uniform number of a token under these settings, which greedy ones do not look at.
+/// The uniform number of a token under these settings; greedy settings ignore it.
 pub fn uniform_for(settings: &Settings, value: &JsValue) -> Result<f64, JsValue> {
     if settings.is_greedy() { Ok(0.0) } else { uniform("u", value) }
 }
@@ -309,7 +309,7 @@ pub fn seed(value: &JsValue) -> Result<u64, JsValue> {
     integer(value).ok_or_else(|| wrong(code, "seed", expected, value))
 }
 
-/// A label: a string that is whole, since half a surrogate pair would become the same text as another label's.
+/// A label: a well-formed string, since a lone surrogate would become the same text as another label's.
 pub fn label(value: &JsValue) -> Result<String, JsValue> {
     let whole = value.dyn_ref::<JsString>().filter(|text| text.is_valid_utf16()).and_then(|_| value.as_string());
     whole.ok_or_else(|| wrong("label_type", "label", "a string without lone surrogates", value))
@@ -320,7 +320,7 @@ pub fn counter(name: &str, value: &JsValue) -> Result<u64, JsValue> {
     counter_as(&format!("{name}_out_of_range"), name, value)
 }
 
-/// The same where the code is not made of the name.
+/// Like [`counter`], with a code that is not derived from the name.
 pub fn counter_as(code: &str, name: &str, value: &JsValue) -> Result<u64, JsValue> {
     let expected = "a safe non-negative integer or a bigint below 2^64";
     integer(value).ok_or_else(|| wrong(code, name, expected, value))
@@ -331,7 +331,7 @@ pub fn stream(value: &JsValue) -> Result<u64, JsValue> {
     if value.is_undefined() { Ok(0) } else { counter("stream", value) }
 }
 
-/// The step of a frame: one that JavaScript can tell back as a number.
+/// The step of a frame, which must be a safe integer in JavaScript.
 pub fn frame_step(value: &JsValue) -> Result<u64, JsValue> {
     let step = counter("step", value)?;
     if step as f64 > MAX_SAFE {
@@ -340,7 +340,7 @@ pub fn frame_step(value: &JsValue) -> Result<u64, JsValue> {
     Ok(step)
 }
 
-/// Whether a typed array is of integers that may be token ids: what tokenizers and tensors give.
+/// Whether a typed array may hold token ids, as those of tokenizers and tensors do.
 fn is_of_ids(kind: Option<&str>) -> bool {
     matches!(kind, Some("Uint32Array" | "Int32Array" | "BigInt64Array" | "BigUint64Array"))
 }
@@ -357,14 +357,13 @@ pub fn tokens(name: &str, value: &JsValue) -> Result<Vec<u32>, JsValue> {
     each(value, |at, id| token(&format!("{name}[{at}]"), &id).map_err(|error| with_index(error, u64::from(at))))
 }
 
-/// `{temperature = 1, topK = 0, topP = 1}`, `top_k` and `top_p` as a state spells them; a key that is none of these is
-/// refused, so that a misspelt one is not taken for its default. At temperature 0 the other two are not looked at: these
-/// settings are used once and stored nowhere.
+/// `{temperature = 1, topK = 0, topP = 1}`, with the aliases `top_k` and `top_p`. Any other key is refused, so that a misspelt
+/// one does not silently leave the default. At temperature 0 the other two are ignored, because these settings are not stored.
 pub fn settings(value: &JsValue) -> Result<Settings, JsValue> {
     settings_with(value, None)
 }
 
-/// The settings of a run, with `processors` as a state has them: stored, and so checked at any temperature.
+/// The settings of a run, with `processors` as in a state. They are stored, so they are checked at any temperature.
 pub fn run_settings(value: &JsValue) -> Result<RunSettings, JsValue> {
     let mut processors = Processors::default();
     let settings = settings_with(value, Some(&mut processors))?;
@@ -408,7 +407,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// What `make` makes of the number; what it refuses, or is no number, is refused with this code.
+    /// The result of `make` for the number. A value that is not a number or that `make` refuses gives this code.
     pub fn check<T, E>(
         &self,
         code: &str,
@@ -420,14 +419,14 @@ impl Part {
     }
 }
 
-/// A plain object of settings whose names are all known. Its values are read when they are asked for.
+/// A plain object of settings whose names are all known. Its values are read on demand.
 pub struct Parts<'a> {
     of: &'a str,
     value: &'a JsValue,
     keys: Vec<String>,
 }
 
-/// Checks the names: temperature, top-k and top-p, and processors where there may be some.
+/// Checks the names: temperature, top-k and top-p, and processors if they are allowed.
 pub fn parts<'a>(of: &'a str, processors: bool, value: &'a JsValue) -> Result<Parts<'a>, JsValue> {
     let mut keys = Vec::new();
     for key in Reflect::own_keys(value)?.iter() {
@@ -435,7 +434,7 @@ pub fn parts<'a>(of: &'a str, processors: bool, value: &'a JsValue) -> Result<Pa
         match name.as_str() {
             "temperature" | "topK" | "top_k" | "topP" | "top_p" => {}
             "processors" if processors => {}
-            // Left out, as in all objects.
+            // `undefined` counts as missing, as in all objects.
             _ if Reflect::get(value, &key)?.is_undefined() => {}
             _ => {
                 let known =
@@ -454,17 +453,17 @@ impl Parts<'_> {
         self.one_of(&["temperature"])
     }
 
-    /// In either spelling: a state has `top_k`.
+    /// `topK` or `top_k`.
     pub fn top_k(&self) -> Result<Option<Part>, JsValue> {
         self.one_of(&["topK", "top_k"])
     }
 
-    /// In either spelling: a state has `top_p`.
+    /// `topP` or `top_p`.
     pub fn top_p(&self) -> Result<Option<Part>, JsValue> {
         self.one_of(&["topP", "top_p"])
     }
 
-    /// What is given under one of these names; given under two it would be open which is meant.
+    /// The value under one of these names. Giving both is refused.
     fn one_of(&self, names: &[&'static str]) -> Result<Option<Part>, JsValue> {
         let mut found: Option<Part> = None;
         for &name in names.iter().filter(|name| self.keys.iter().any(|key| key == *name)) {
@@ -482,7 +481,7 @@ impl Parts<'_> {
     }
 }
 
-/// The one flag of an object of options; false where it or the object is left out.
+/// The only flag of an options object; false if it or the object is missing.
 pub fn flag(of: &str, name: &str, options: &JsValue) -> Result<bool, JsValue> {
     if options.is_undefined() {
         return Ok(false);
@@ -491,13 +490,13 @@ pub fn flag(of: &str, name: &str, options: &JsValue) -> Result<bool, JsValue> {
     flag.map_err(refuse)
 }
 
-/// How deep what this package reads nests: a claim, its state, the state's settings, their processors, one of them, its
+/// The greatest nesting depth of an input: a claim, its state, the state's settings, their processors, one of them, its
 /// lists, and lists in these.
 const DEPTH: u32 = 7;
 
 /// A plain object, for the strict readers of [`json`]: its own properties, which are numbers, strings, flags, null,
 /// typed arrays of token ids, and lists and plain objects of the same kind. In a list an integer may be a bigint, as token
-/// ids are in 64-bit tensors. What is `undefined` counts as left out.
+/// ids are in 64-bit tensors. `undefined` counts as missing.
 pub fn object(name: &str, value: &JsValue) -> Result<json::Object, JsValue> {
     plain("field_type", name, "an object", value)?;
     object_at(name, value, DEPTH)

@@ -5,8 +5,8 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::error::{refuse, sampler_error};
+use super::input::{each, is_array};
 use super::read;
-use super::untrusted::{each, is_array};
 use crate::wire::claim::{Claim, Record};
 use crate::wire::state::GeneratorState;
 use crate::wire::written::Value;

@@ -1,4 +1,4 @@
-// The page as a writer uses it, and a browser for each test with nothing in it.
+// Drives the page as a writer does, in a fresh browser for each test.
 import { type Browser, type BrowserContext, expect, type Locator, type Page, test as base } from "@playwright/test";
 import { Server } from "./server";
 

@@ -1,4 +1,4 @@
-// For everyone: assistive technology, keyboards, phones, dark rooms.
+// Accessibility: assistive technology, keyboards, phones, dark mode.
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { type Page } from "@playwright/test";

@@ -206,7 +206,7 @@ test("a take is compared with a record file and with the server's record: where 
   expect(record.identity.target).toBe("wasm32-unknown-unknown");
   expect(record.identity.model.sha256).toMatch(/^[0-9a-f]{64}$/);
   await compareWith(record);
-  // In a browser nobody knows what computed the logits; that is said, and no run differs for it.
+  // A browser does not know what computed the logits: this is reported, but is no difference.
   await expect(compared).toContainText("Compared with other.json. Not recorded, and so not compared: server (both)");
   await expect(compared).toContainText("The runs are the same: 9 steps");
 
@@ -223,7 +223,7 @@ test("a take is compared with a record file and with the server's record: where 
   await expect(compared).toContainText("not enough to call the runs the same");
   await expect(compared).toContainText("logits in the second record from step 2");
 
-  // What the server keeps is the same run; that another build sampled it is said first.
+  // The server's record is the same run; that another build sampled it is reported first.
   await desk.more("Compare with the server’s record");
   await expect(compared).toContainText("The records were not made by the same release: target wasm32-unknown-unknown and");
   await expect(compared).toContainText("The runs are the same: 9 steps");

@@ -1,4 +1,4 @@
-// What is changed on the way is refused and named.
+// Data that is changed in transit is refused, and the error names it.
 import { crc32 } from "node:zlib";
 import { Desk, expect, test } from "./desk";
 
@@ -64,7 +64,7 @@ test("a frame forged with a valid checksum misleads the browser, and the server 
   await desk.idle();
   await expect(desk.verdict()).toHaveText("differs from token 4");
   await expect(desk.page.locator("[data-differs]")).toContainText("other logits");
-  // The same said by the comparison of the two records, which names what went into the token.
+  // The comparison of the two records agrees and names the inputs of the token.
   await expect(desk.page.locator("[data-compared]")).toContainText("The runs part at step 3, in the logits");
 });
 

@@ -1,4 +1,4 @@
-// What the page says of a passage is true of what stands there, and of what was asked for.
+// The page's statements about a passage match its current text and its prompt.
 import { Desk, expect, reference, test } from "./desk";
 
 test("a verdict says how far it goes: what comes after it was not looked at", async ({ context, slow }) => {
@@ -19,7 +19,7 @@ test("a verdict says how far it goes: what comes after it was not looked at", as
   await desk.more("Replay here");
   await expect(replay).toHaveText("replayed here: 24 of 24 tokens equal");
 
-  // The same of a text that was edited, and of one that stands after another beginning now.
+  // Also for an edited text, and for one whose preceding text has changed.
   await desk.toEnd();
   await desk.page.keyboard.press("ArrowLeft");
   await desk.page.keyboard.insertText("zzz");

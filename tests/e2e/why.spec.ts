@@ -24,7 +24,7 @@ test("why this word: place, chance, draw and stages, for the word at the cursor,
   await expect(stages.last()).toHaveText(/^top-p 0\.95/);
   await expect(desk.page.getByRole("status")).toContainText("token 16 of 16");
 
-  // It follows the cursor, which stays in the text; what it names is what stands there.
+  // It follows the cursor, which stays in the text, and names the word there.
   const end = opening.length;
   await desk.page.keyboard.press("Control+Home");
   await expect(why).toBeHidden();

@@ -1,4 +1,4 @@
-// The writer's words: none is lost, none appears twice, whatever is in the way.
+// The writer's words: none is lost or duplicated, whatever fails.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ test("a generation inside a passage is undone with all it did to that passage", 
   await expect(desk.line()).toContainText("12 tokens");
   await desk.verified();
   const branched = await desk.text();
-  // The first passage is the beginning of its take, and nobody is said to have edited it.
+  // The first passage is the beginning of its take and does not count as edited.
   await desk.page.keyboard.press("Control+Home");
   const first = desk.page.locator(".qm-passage").first();
   await first.click();

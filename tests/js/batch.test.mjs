@@ -1,4 +1,4 @@
-// Batches: every row and every generator gets what it gets alone.
+// Batches: every row and every generator gives the same result as alone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Generator, logitsBuffer, sampleBatch, sampleToken, stepBatch, uniform } from "@quillmate/sampler";
@@ -187,8 +187,8 @@ test("a generator's own model can step none of the batch, and all are asked befo
   }, [at], 6));
   assert.ok(stepBatch(generators).every((token) => typeof token === "number"));
   assert.deepEqual(seen, [[0, 0, 0], [0, 0, 0], [0, 0, 0]]);
-  // Each may fill the one lent row: what the first put there is not what the others put there.
-  const lending = [3, 5].map((best) => new Generator(() => { const lent = logitsBuffer(8); lent.fill(0); lent[best] = 9; return lent; }, [], 1, { temperature: 0 }));
+  // All models fill the same logitsBuffer; each generator must get the logits of its own model.
+  const lending = [3, 5].map((best) => new Generator(() => { const buffer = logitsBuffer(8); buffer.fill(0); buffer[best] = 9; return buffer; }, [], 1, { temperature: 0 }));
   assert.deepEqual(stepBatch(lending), [3, 5]);
 });
 

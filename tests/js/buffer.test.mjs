@@ -21,21 +21,21 @@ test("a row in the buffer gives what the same row gives elsewhere", () => {
       assert.equal(sampleToken(filled(logits), settings, uniform(1, n)), sampleToken(logits, settings, uniform(1, n)));
     }
   }
-  const [lent, copied] = [0, 1].map(() => new Generator((tokens) => row(tokens, 300), [1], 5, all[1]));
+  const [uncopied, copied] = [0, 1].map(() => new Generator((tokens) => row(tokens, 300), [1], 5, all[1]));
   for (let n = 0; n < 30; n++) {
     const logits = row([1, ...copied.tokens], 300);
-    assert.equal(lent.trace(filled(logits)).token, lent.stepWith(filled(logits)));
+    assert.equal(uncopied.trace(filled(logits)).token, uncopied.stepWith(filled(logits)));
     copied.step();
   }
-  assert.deepEqual(lent.state(), copied.state());
-  lent.free();
+  assert.deepEqual(uncopied.state(), copied.state());
+  uncopied.free();
   copied.free();
 });
 
 test("a model may answer with the buffer", () => {
-  const [lent, copied] = [(tokens) => filled(row(tokens)), (tokens) => row(tokens)].map((model) => new Generator(model, [3], 7, all[2]));
-  for (let n = 0; n < 30; n++) assert.equal(lent.step(), copied.step());
-  lent.free();
+  const [uncopied, copied] = [(tokens) => filled(row(tokens)), (tokens) => row(tokens)].map((model) => new Generator(model, [3], 7, all[2]));
+  for (let n = 0; n < 30; n++) assert.equal(uncopied.step(), copied.step());
+  uncopied.free();
   copied.free();
 });
 
@@ -47,7 +47,7 @@ test("the same view comes back, and one of another length shows the same memory"
   shorter[3] = 9;
   assert.equal(first[3], 9);
   assert.equal(sampleToken(shorter, { temperature: 0 }, 0), 3);
-  // A view that was lent before is read like any array.
+  // An earlier view is read like any array.
   assert.equal(sampleToken(first, { temperature: 0 }, 0), 3);
   first[50] = 10;
   assert.equal(sampleToken(first, { temperature: 0 }, 0), 50);

@@ -1,4 +1,4 @@
-// scripts/circles.mjs: what counts as an import, circles of files, and the order of rooms.
+// scripts/circles.mjs: what counts as an import, cycles of files, and the order of the parts.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

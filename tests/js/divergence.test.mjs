@@ -1,4 +1,4 @@
-// Records as files, lists of traces, and where two of them first part.
+// Records as files, lists of traces, and where two of them first differ.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { firstDivergence, Frame, Generator, mosaicStep, mosaicTrace, release } from "@quillmate/sampler";

@@ -1,4 +1,4 @@
-// Errors that wasm-bindgen would throw bare, or not at all: each is a SamplerError with a code, and costs nothing.
+// Errors that wasm-bindgen would throw without a code, or not at all: each is a SamplerError and changes nothing.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -211,7 +211,7 @@ test("arrays whose memory is gone", () => {
   ]) {
     refused("array_detached", call);
   }
-  // An array that is empty is not gone.
+  // An empty array is not detached.
   refused("logits_empty", () => sampleToken(new Float32Array(0), {}, 0));
   new Generator(null, new Uint32Array(0), "1").free();
   assert.equal(run.position, 0);
@@ -230,7 +230,7 @@ test("views of the lent buffer from before memory grew", async () => {
     refused("logits_buffer_detached", () => sampleToken(view, {}, 0));
     refused("logits_buffer_detached", () => Frame.dense(0, view));
   }
-  // Memory of the wasm's that nobody was lent.
+  // Wasm memory that is not the logits buffer.
   const buffer = memory.buffer;
   const unlent = new Float32Array(buffer, 0, 4);
   logitsBuffer(buffer.byteLength / 4);

@@ -195,7 +195,7 @@ test("a generator takes a frame of its step and its settings only, and nothing h
   }
   const good = Frame.sparse(0, logits, 10);
   assert.equal(run.stepWithFrame(good), sampleToken(logits, settings, uniform("5", 0)));
-  // The frame is lent, not taken.
+  // The frame is borrowed, not consumed.
   assert.equal(good.step, 0);
   for (const thing of [later, thin, good, run]) thing.free();
   refused("freed", () => good.encode());

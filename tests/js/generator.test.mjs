@@ -1,4 +1,4 @@
-// Generator: stored, resumed, and left as it was by every call that throws.
+// Generator: stored, resumed, and unchanged by every call that throws.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import init, { Frame, Generator, sampleToken, stateSchema, uniform } from "@quillmate/sampler";
@@ -298,7 +298,7 @@ test("a model that calls back in gets a clear error", () => {
     assert.equal(run.seed, "42");
   };
   run.step();
-  // A model that swallows the error goes on.
+  // A model that catches the error continues.
   call = () => {
     try {
       run.step();

@@ -1,4 +1,4 @@
-// Arguments made to break things: each is an Error, and the package works as before.
+// Hostile arguments: each throws an Error, and the package still works.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { distribution, Frame, Generator, mosaicDecision, sampleBatch, sampleToken, speculativeStep, stepBatch, uniform, verify } from "@quillmate/sampler";

@@ -1,4 +1,4 @@
-// What is taken in silence elsewhere: objects that are no settings, rows of another length, ids and settings in other forms.
+// Inputs that are often accepted silently: objects that are no settings, rows of another length, ids and settings in other forms.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runInNewContext } from "node:vm";

@@ -1,12 +1,12 @@
-// Arrays over the wasm's own memory, which lose it when the memory grows: to take one over may be what makes it grow. Each
-// case starts anew, with a memory that is full.
+// Arrays over the wasm's own memory, which are detached when it grows, and copying one in may make it grow. Each
+// case starts with a full memory.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-/** What `call` gives over the wasm's memory, and what it gives over a copy. `buffer` is a lent buffer of V logits, filled. */
+/** What `call` gives over the wasm's memory, and what it gives over a copy. `buffer` is the logits buffer with V logits, filled. */
 async function both(call) {
   const code = `
     import init, * as it from ${JSON.stringify(import.meta.resolve("@quillmate/sampler"))};
@@ -16,9 +16,9 @@ async function both(call) {
     const numbers = Float32Array.from({ length: V }, (_, at) => Math.fround(Math.sin(at * at) * 8));
     const settings = { temperature: 0.8, topK: 40 };
     const buffer = () => {
-      const lent = logitsBuffer(V);
-      lent.set(numbers);
-      return lent;
+      const view = logitsBuffer(V);
+      view.set(numbers);
+      return view;
     };
     const call = ${call};
     const expected = call(() => numbers.slice(), false);
@@ -102,14 +102,14 @@ for (const [name, call] of Object.entries({
   test(name, () => both(call));
 }
 
-test("a length of its own cannot be set on the lent buffer", async () => {
+test("a length of its own cannot be set on the logits buffer", async () => {
   const { logitsBuffer, sampleToken } = await import("@quillmate/sampler");
-  const lent = logitsBuffer(3);
-  lent.set([0, 5, 1]);
+  const view = logitsBuffer(3);
+  view.set([0, 5, 1]);
   const get = () => {
     throw new RangeError("boom");
   };
-  assert.throws(() => Object.defineProperty(lent, "length", { get }), TypeError);
-  assert.equal(sampleToken(lent, { temperature: 0 }, 0), 1);
-  assert.equal(logitsBuffer(3), lent);
+  assert.throws(() => Object.defineProperty(view, "length", { get }), TypeError);
+  assert.equal(sampleToken(view, { temperature: 0 }, 0), 1);
+  assert.equal(logitsBuffer(3), view);
 });

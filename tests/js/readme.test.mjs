@@ -1,4 +1,4 @@
-// The JavaScript of README.md and of the npm package's README, run as it stands.
+// Runs the JavaScript of README.md and of the npm package's README.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The whole of contract.json, bit for bit. Each kind says how many cases it ran; the caller holds that against the file.
+// All of contract.json, bit for bit. Each kind prints how many cases it ran; the caller compares this with the file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deriveSeed, distribution, draw, exp, Frame, Generator, mosaicDecision, mosaicStep, sampleBatch, sampleToken, uniform } from "@quillmate/sampler";
@@ -91,7 +91,7 @@ cases("sample", contract.sample, (vector, name) => {
   run.free();
 });
 
-// What is left out of a case is left out of the call, and then what JavaScript alone can give stands in its place.
+// A field missing from a case is omitted from the call, then replaced by values that only JavaScript can pass.
 cases("greedy", greedy.greedy, (vector, name) => {
   const logits = numbers(vector.logits);
   const given = Object.entries({ temperature: "temperature", topK: "top_k", topP: "top_p" }).filter(([, field]) => field in vector);

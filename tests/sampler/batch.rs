@@ -1,4 +1,4 @@
-//! Batches: a request's token depends on nothing but itself.
+//! Batches: a request's token depends only on the request.
 
 use std::convert::Infallible;
 
@@ -261,7 +261,7 @@ fn mates_that_are_refused_stay_and_the_others_do_not_notice() {
         for (at, run) in four().into_iter().enumerate().filter(|(at, _)| *at != 1) {
             assert_eq!(runs[at], alone(run, 3));
         }
-        // And it goes on where it stopped.
+        // And it continues where it stopped.
         let after = alone(runs[1].clone(), 2);
         assert_eq!(after, alone(before, 2));
     }

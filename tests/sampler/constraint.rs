@@ -1,4 +1,4 @@
-//! Constraints: what is written fits, what fits is not therefore true, and nothing but the tokens is needed to go on.
+//! Constraints: the text fits, fitting text need not be true, and a run resumes from its tokens alone.
 
 use proptest::prelude::*;
 use quillmate_sampler::constraint::{Allowed, Constraint, ConstraintError, FiniteLanguage, OK, constrain};

@@ -1,4 +1,4 @@
-//! Records, and where two of them first part.
+//! Records, and where two of them first differ.
 
 use proptest::prelude::*;
 use quillmate_sampler::comparison::{Lacking, Missing, Outcome, RunPart};
@@ -160,7 +160,7 @@ fn another_release_is_said_first_and_is_no_divergence() {
     assert!(comparison.paragraph.contains("vocabulary 60 and 61"), "{}", comparison.paragraph);
     let unsaid = changed(|record| record["identity"]["model"]["vocab"] = Value::Null);
     assert!(compare(&good(), &unsaid).paragraph.contains("not compared: vocabulary (the second)"));
-    // Circumstances are said, each by its name, as what no replay depends on.
+    // Circumstances are reported by name, as something no replay depends on.
     for (name, field) in [
         ("build_features", "build features"),
         ("server", "server"),
@@ -400,7 +400,7 @@ fn missing_frames_are_missing_and_never_equal() {
         assert_eq!(comparison.missing, [lacks(RunPart::Logits), lacks(RunPart::Candidates)]);
         assert!(comparison.paragraph.contains("not enough to call the runs the same"), "{}", comparison.paragraph);
     }
-    // A difference is one whatever is missing, and what is missing is said beside it.
+    // A difference is reported even if something is missing, which is reported too.
     let mut other = without(None);
     other["tokens"][3] = ((other["tokens"][3].as_u64().unwrap() + 1) % 60).into();
     let comparison = compare(&bare, &other);
@@ -418,7 +418,7 @@ fn missing_frames_are_missing_and_never_equal() {
     };
     let comparison = compare(&narrow(&bare), &narrow(&bare));
     assert_eq!(comparison.missing, [Missing { what: RunPart::Candidates, record: Lacking::Both, step: Some(0) }]);
-    // Of records that never meet nothing can be said.
+    // Records without a common step cannot be compared.
     let far = GeneratorState { prompt: vec![1, 2, 3], ..read(&bare).start };
     let mut tokens = read(&bare).tokens;
     tokens.extend([1; 5]);
@@ -465,7 +465,7 @@ fn raw_values_come_only_when_asked_for() {
     assert_ne!(values[0][0][1], values[1][0][1]);
     assert_eq!(told(true)["outcome"], "diverged");
     assert_eq!(told(true)["first"]["what"], "logits");
-    // No seed, no draw and no id in what is said without.
+    // Without raw values the report has no seed, draw or id.
     let seeds = first_divergence(&one, &read(&record_of(run(987_654_321), STEPS)), false);
     assert!(!seeds.paragraph.contains("987654321") && !seeds.paragraph.contains("42,"), "{}", seeds.paragraph);
 }
@@ -649,7 +649,7 @@ fn what_is_a_set_is_compared_as_a_set() {
             parts(&compare(&with(one), &with(other)), RunPart::Settings, Some(0), "processors[0]");
         }
     }
-    // Another version of a rule is another rule, and is said as one.
+    // Another version of a rule is reported as another rule.
     let mut old = dry(json!([[1]]));
     old["version"] = 1.into();
     let comparison = compare(&with(&old), &with(&dry(json!([[1]]))));

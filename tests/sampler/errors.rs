@@ -1,4 +1,4 @@
-//! What each refusal says of itself: its code, the index and the value that offend, and its message.
+//! Every refusal: its code, the offending index and value, and its message.
 
 use quillmate_sampler::core::refusal::RejectedNumber;
 use quillmate_sampler::json::FieldError;

@@ -1,4 +1,4 @@
-//! The fast path gives the contract's token, whatever it decides by and on whatever processor.
+//! The fast path gives the contract's token, at every level and on every processor.
 
 use crate::rows::{Answers, Counts, KINDS, draws, real_rows, row};
 use crate::share::one_in;

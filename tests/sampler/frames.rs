@@ -1,4 +1,4 @@
-//! Logits on the wire: lossless, sufficient for what they say, and never a token from damaged bytes.
+//! Frames: lossless, sufficient for the settings they claim, and never a token from damaged bytes.
 
 use proptest::prelude::*;
 use quillmate_sampler::{

@@ -1,4 +1,4 @@
-//! Generators: what a failing model costs (nothing), and that a run may be cut anywhere.
+//! Generators: a failing model changes nothing, and a run may be interrupted anywhere.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! The sampler's native tests, in one binary: each of its own would be compiled and linked anew, for every processor.
+//! The sampler's native tests, in one binary, because each binary is compiled and linked again for every processor.
 #![cfg(not(target_arch = "wasm32"))]
 
 #[path = "../shared/oracle.rs"]

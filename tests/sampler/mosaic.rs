@@ -48,7 +48,7 @@ fn same_seed_and_settings_replay_the_same_decisions() {
         assert_eq!(decision.draw_index, Some(at));
         assert_eq!(select(&logits, &sample(0.8, 3, 0.9), 42, at).as_ref(), Ok(decision));
     }
-    // Resumed after five draws it goes on with the sixth.
+    // Resumed after five draws it continues with the sixth.
     let mut resumed = Sampler::resume(sample(0.8, 3, 0.9), 42, 5);
     assert_eq!(resumed.next(&logits).unwrap(), decisions[5]);
 }
@@ -101,7 +101,7 @@ fn empty_nan_and_oversized_k_fail_without_a_draw() {
     assert_eq!(refused(&mut greedy, &[f64::INFINITY]), ("logits_not_finite", Some(0)));
 }
 
-/// The published run as it would be stored after so many tokens.
+/// The published run as stored after this many tokens.
 fn published(cut: usize) -> String {
     let tokens = &[3, 3, 3, 3, 3, 2, 3, 2][..cut];
     format!(

@@ -417,7 +417,7 @@ fn a_forced_end_is_the_last_token_of_its_length() {
 // ---- Ids outside the vocabulary -------------------------------------------------------------------------------------
 
 /// Every list of ids there is among parameters, each with an id that is not below 4.
-fn with_a_foreign_id() -> Vec<Processor> {
+fn with_an_unknown_id() -> Vec<Processor> {
     let penalty = || Penalty { penalty: 1.1, window: Window::default(), exempt: vec![1, 4] };
     let dry = |breakers| Dry { multiplier: 1.0, base: 2.0, allowed_length: 1, window: Window::default(), breakers };
     vec![
@@ -444,7 +444,7 @@ fn with_a_foreign_id() -> Vec<Processor> {
 
 #[test]
 fn an_id_outside_the_vocabulary_is_refused_wherever_it_stands_and_whatever_the_step() {
-    for processor in with_a_foreign_id() {
+    for processor in with_an_unknown_id() {
         let name = processor.name();
         let list = Processors::new(vec![Processor::TopK(2), processor]).unwrap();
         for vocabulary in [4, 5] {
@@ -457,9 +457,9 @@ fn an_id_outside_the_vocabulary_is_refused_wherever_it_stands_and_whatever_the_s
                 let position = Position { prompt: &[1], tokens, seed: 0 };
                 let applied = list.apply(&mut row, &position, &mut |_, _| ());
                 // With one token more in the vocabulary, what a rule does with the id is its own matter.
-                let foreign = applied.err().filter(|error| error.code() == "processor_token");
-                let foreign = foreign.map(|error| (error.code(), error.index(), error.value()));
-                assert_eq!(foreign, expected.err(), "{name} at step {}", tokens.len());
+                let refused = applied.err().filter(|error| error.code() == "processor_token");
+                let refused = refused.map(|error| (error.code(), error.index(), error.value()));
+                assert_eq!(refused, expected.err(), "{name} at step {}", tokens.len());
             }
         }
     }
@@ -931,7 +931,7 @@ fn any_processor(v: u32) -> impl Strategy<Value = Processor> {
     ]
 }
 
-/// A list in which each name stands once.
+/// A list in which each name occurs once.
 fn any_list(v: u32) -> impl Strategy<Value = Processors> {
     prop::collection::vec(any_processor(v), 0..6).prop_map(|mut list| {
         let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! The contract, step by step and as plainly as it can be written: full sorts, no selection, no shortcuts.
+//! The contract, step by step, written as plainly as possible: full sorts, no selection, no shortcuts.
 
 use quillmate_sampler::exp;
 

@@ -1,4 +1,4 @@
-//! `tests/vectors/refusals.json`: what is refused, with which code, and that it costs nothing.
+//! `tests/vectors/refusals.json`: what is refused, with which code, and that it changes nothing.
 
 use quillmate_sampler::{GeneratorState, Refusal, Run, STATE_SCHEMA, Settings, TopK, sample_token};
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn every_sample_that_is_refused() {
             assert_eq!(error.index(), index, "{name}");
             assert!(!error.to_string().is_empty());
         }
-        // The same row refused by a run: nothing moves, and the run goes on as if it had not been asked.
+        // A run refuses the same row and is unchanged.
         if case["code"].as_str().unwrap().starts_with("logits_") {
             let mut run = Run::new(vec![1], 7, Settings::new(temperature, top_k.get(), top_p).unwrap());
             let before = run.clone();

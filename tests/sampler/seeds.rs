@@ -1,4 +1,4 @@
-//! Derived seeds beyond the vectors, and the three ways to go on from a state.
+//! Derived seeds beyond the vectors, and the three ways to continue from a state.
 
 use proptest::prelude::*;
 use quillmate_sampler::{GeneratorState, LabelError, MAX_LABEL, Refusal, Run, Settings, derive_seed, draw, streams};

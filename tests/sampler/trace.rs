@@ -1,4 +1,4 @@
-//! Decisions and traces: what they tell, and that asking changes nothing.
+//! Decisions and traces: their content, and that computing them changes nothing.
 
 use proptest::prelude::*;
 use quillmate_sampler::comparison::{Lacking, Missing, Outcome, RunPart};
@@ -405,7 +405,7 @@ fn each_difference_is_named_where_it_is() {
     assert_eq!(first_divergence_of_traces(&greedy(7), &greedy(8), false).first, None);
 }
 
-/// XTC's draw takes part by what it leaves: one that leaves the same is no difference, and is said beside.
+/// XTC's draw counts only by its effect: a draw with the same effect is no difference, but is reported.
 #[test]
 fn a_draw_of_xtc_that_leaves_the_same_is_said_beside() {
     let greedy = |seed, probability| {

@@ -1,4 +1,4 @@
-//! verify: a true claim matches, and each way of being wrong is found at its first step and named.
+//! verify: a true claim matches, and each kind of fault is found at its first step and named.
 
 use quillmate_sampler::comparison::RunPart;
 use quillmate_sampler::{

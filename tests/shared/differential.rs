@@ -75,7 +75,7 @@ pub fn draws<L: Logit>(row: &[L], settings: &Settings, seed: u64, draws: u64) ->
     let mut counts = Counts::default();
     for step in 0..draws {
         let u = uniform(seed, step, 0);
-        counts.compare(Path::detect(), row, settings, u, answers.at(u));
+        counts.compare(Path::widest(), row, settings, u, answers.at(u));
     }
     counts
 }

@@ -1,4 +1,4 @@
-//! A function of the crate held against a correctly rounded one.
+//! Compares a function of the crate with a correctly rounded one.
 
 use quillmate_sampler::draw;
 

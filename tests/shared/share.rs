@@ -1,4 +1,4 @@
-//! How much of the long tests is run.
+//! Which share of the long tests is run.
 
 /// `QUILLMATE_ONE_IN=16`: one in sixteen of their cases, for a processor that is emulated. All of them where it is not set.
 pub fn one_in() -> usize {

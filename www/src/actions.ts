@@ -1,4 +1,4 @@
-// The verbs of verbs.ts, done by the parts of the page.
+// Implements the actions of verbs.ts.
 import { byId } from "./dom";
 import { ApiError, codeOf } from "./errors";
 import { act, complain, newId, type Page, tell } from "./page";
@@ -89,7 +89,7 @@ async function openRecord(parts: Parts, file: File): Promise<void> {
   if (table === null || model?.tokenizer_sha256 !== of.tokenizer_sha256) {
     return tell(page, `This record was made with ${of.name}. Its text can be shown once a server with that model has been seen.`);
   }
-  // What no run could start from is refused before anything is made of it.
+  // A record from which no run could start is refused first.
   await page.sampler.accept(record.start).catch((error: unknown) => {
     throw new ApiError("not_a_record", `${codeOf(error)}: ${String(error)}`);
   });
@@ -186,7 +186,7 @@ function settingsActions({ page, stories, previewer, asking }: Parts): SettingsV
     return rest;
   };
 
-  /** Kept with the story, and previewed. */
+  /** Saved with the story, and previewed. */
   const setSettings = (settings: Settings): void => {
     live.set({ settings });
     void stories.changed();
@@ -198,7 +198,7 @@ function settingsActions({ page, stories, previewer, asking }: Parts): SettingsV
       const field = [...fields, ...knobs].find((one) => one.key === key);
       if (field === undefined) return;
       live.set({ lastSet: key });
-      // An emptied seed is a fresh one.
+      // An empty seed means a new one.
       const why = key === "seed" && typed.trim() === "" ? null : field.refuse(typed);
       if (why !== null) {
         live.set({ refused: new Map(live.now.refused).set(key, { typed, why }) });
@@ -221,11 +221,11 @@ function settingsActions({ page, stories, previewer, asking }: Parts): SettingsV
     },
     plainProcessors() {
       const { settings } = live.now;
-      const foreign = others(settings.processors);
+      const unlisted = others(settings.processors);
       setSettings(
         withProcessors(
           settings,
-          settings.processors?.filter((one) => !foreign.includes(one)),
+          settings.processors?.filter((one) => !unlisted.includes(one)),
         ),
       );
     },

@@ -1,4 +1,4 @@
-// What arrives as JSON is checked here before the rest of the page believes its shape.
+// Checks the shape of received JSON before the rest of the page uses it.
 
 /** An answer that is not what the API promises. `code` is the page's own. */
 export class UnexpectedShape extends Error {

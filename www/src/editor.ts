@@ -19,25 +19,25 @@ import sheetText from "./editor.css?inline";
 import { Manuscript, manuscript, opened, spacesBefore } from "./manuscript";
 import { passageAt, passageById, type PassageRange, passages, pinned, writing } from "./passages";
 
-/** What lies over the text without being part of it. */
+/** Decorations of the text. */
 export interface Overlay {
   active: string | null;
   /** Passages with more than one take. */
   several: readonly string[];
-  /** A preview: so many characters of the passage stay; then comes another token. */
+  /** A preview: how many characters of the passage stay the same before another token. */
   preview: { passage: string; stays: number; instead: string } | null;
-  /** A regeneration: so many characters have come out the same again. */
+  /** A regeneration: how many characters have been reproduced. */
   again: { passage: string; upTo: number } | null;
   /** The word asked about, in characters of the passage. */
   asked: { passage: string; from: number; to: number } | null;
-  /** Where the model begins to read; null where it reads all that stands before the cursor. */
+  /** Where the model's prompt begins; null if it is all the text before the cursor. */
   reads: number | null;
 }
 
 export interface EditorEvents {
   /** The text, the passages or the cursor changed (`moved`). `typed` when the writer did it. */
   changed: (what: { doc: boolean; moved: boolean; typed: boolean; passage: string | null }) => void;
-  /** Undo while a passage is written stops the writing, and no more. */
+  /** Undo while a passage is written only stops the writing. */
   stop: () => void;
 }
 
@@ -57,7 +57,7 @@ const letGo = Annotation.define<boolean>();
  */
 const staysAway = EditorView.domEventObservers({
   blur(_, view) {
-    // Not at once: the focus may go in the middle of an update.
+    // Deferred: the focus may change during an update.
     queueMicrotask(() => {
       const { main } = view.state.selection;
       if (view.hasFocus || !main.empty || main.assoc === 0) return;
@@ -82,7 +82,7 @@ class Instead extends WidgetType {
   }
 }
 
-/** Nothing here takes room in the text: words stay where they are when the cursor comes and goes. */
+/** These take no space in the text, so that words do not move with the cursor. */
 function decorate(state: EditorState): DecorationSet {
   const { active, several, preview, again, asked, reads } = state.field(overlay);
   const open = state.field(writing);
@@ -118,7 +118,7 @@ export class Editor {
   #events: EditorEvents | null = null;
   #keys: Extension = [];
 
-  /** Nothing can be written on the paper until a text is opened; `why` is what it says until then. */
+  /** The editor is read-only until a text is opened; `why` is the message until then. */
   constructor(host: HTMLElement, why: string) {
     this.#locked = why;
     this.#root = host.attachShadow({ mode: "open", delegatesFocus: true });
@@ -187,7 +187,7 @@ export class Editor {
     return true;
   }
 
-  /** Takes the pen away, and says why; null gives it back. */
+  /** Makes the editor read-only and says why; null makes it writable. */
   lock(why: string | null): void {
     this.#locked = why;
     this.view.dispatch({ effects: this.#lock.reconfigure(locking(why)) });
@@ -197,7 +197,7 @@ export class Editor {
     return this.#locked !== null;
   }
 
-  /** Another text, with a history of its own. */
+  /** Opens another text, with its own history. */
   open(doc: string, ranges: readonly PassageRange[], cursor: number): void {
     this.manuscript.forget();
     this.#locked = null;
@@ -210,14 +210,14 @@ export class Editor {
   get cursor(): number {
     return this.view.state.selection.main.to;
   }
-  /** Where the caret is, or the end of what is selected. */
+  /** The position of the caret, or the end of the selection. */
   get head(): number {
     return this.view.state.selection.main.head;
   }
   get ranges(): readonly PassageRange[] {
     return this.view.state.field(passages);
   }
-  /** The place that was pinned, where it is now. */
+  /** The current position of the pin. */
   get pinned(): number | null {
     return this.view.state.field(pinned);
   }
@@ -247,7 +247,7 @@ export class Editor {
   show(over: Overlay): void {
     const now = this.view.state.field(overlay);
     if (JSON.stringify(now) === JSON.stringify(over)) return;
-    // Where a preview parts from the take is brought into sight.
+    // Scrolls to where a preview differs from the take.
     const from = this.range(over.preview?.passage ?? null)?.from;
     const reveal =
       over.preview === null || from === undefined
@@ -266,7 +266,7 @@ export class Editor {
     if (this.view.hasFocus) this.view.dispatch({ effects: EditorView.scrollIntoView(this.head, { y: "nearest" }) });
   }
 
-  /** The editor's own search: it reaches what is not drawn. */
+  /** The editor's own search, which also finds text that is not rendered. */
   search(): void {
     if (this.locked) return;
     openSearchPanel(this.view);

@@ -1,4 +1,4 @@
-// One kind of error for all that can go wrong, and for each code what a writer can do about it.
+// The error type of the page, and advice for each code.
 import { type Json, object } from "./check";
 
 export class ApiError extends Error {
@@ -79,7 +79,7 @@ const ADVICE: Record<string, string> = {
 /** Said by the page itself, with all there is to say. */
 const OWN = new Set(["seed_used", "setting_refused"]);
 
-/** What to do, in plain words; the message itself where there is nothing better to say. */
+/** What to do, in plain words; by default the message itself. */
 export function advice(error: unknown): string {
   const known = ADVICE[codeOf(error)];
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-// The keys: in the text they belong to the editor, everywhere else to the page.
+// Keyboard shortcuts: in the text the editor handles them, elsewhere the page.
 import type { Extension } from "@codemirror/state";
 import { keymap } from "@codemirror/view";
 import { byId } from "./dom";
@@ -14,7 +14,7 @@ type KeyVerbs = WritingVerbs &
   Pick<SettingsVerbs, "toggleSheet"> &
   Pick<PreviewVerbs, "closePreview">;
 
-/** Closes what is open, or else stops what is under way; false where there is neither. */
+/** Closes what is open, or else stops the current work; false if there is neither. */
 function escape(live: Live, verbs: KeyVerbs): boolean {
   const { work, preview, why, sheet } = live.now;
   if (why !== null) verbs.closeWhy();
@@ -42,7 +42,7 @@ export const textKeys = (live: Live, verbs: KeyVerbs): Extension =>
   ]);
 
 export function bindKeys(live: Live, editor: Editor, verbs: KeyVerbs): void {
-  // Letters with Alt give other characters on some keyboards, so the key's place counts, not its character.
+  // Letters with Alt give other characters on some keyboards, so the physical key counts, not its character.
   const altKeys: Record<string, () => void> = {
     KeyR: verbs.regenerate,
     KeyN: verbs.newTake,
@@ -68,7 +68,7 @@ export function bindKeys(live: Live, editor: Editor, verbs: KeyVerbs): void {
       if (event.isComposing) return;
       const inText = editor.view.hasFocus;
       if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.code === "KeyF") {
-        // The browser's own search sees only what is drawn.
+        // The browser's own search finds only rendered text.
         event.preventDefault();
         editor.search();
       } else if (event.altKey && !event.ctrlKey && !event.metaKey && altKeys[event.code] !== undefined) {

@@ -10,7 +10,7 @@ export interface Target {
   dispatch: (...specs: TransactionSpec[]) => void;
 }
 
-/** A passage that would be cut in two at a place, and the text it would keep. */
+/** A passage that would be split at a position, and the text it would keep. */
 export interface Cut {
   passage: PassageRange;
   head: string;
@@ -76,12 +76,12 @@ export class Manuscript {
     return this.target.state;
   }
 
-  /** Another text has been opened. */
+  /** Resets for another text. */
   forget(): void {
     this.#behind = null;
   }
 
-  /** Remembers a place until it is used or remembered anew. */
+  /** Stores a position until it is used or replaced. */
   pin(at: number | null): void {
     this.target.dispatch({ effects: pin.of(at), annotations: quiet });
   }
@@ -95,7 +95,7 @@ export class Manuscript {
     return range === undefined ? "" : this.state.sliceDoc(range.from, range.to);
   }
 
-  /** What a text put in at `at` would leave of a passage there; null where it cuts none. */
+  /** What text inserted at `at` would leave of a passage there; null if it splits none. */
   cutAt(at: number): Cut | null {
     const from = at - spacesBefore(this.state, at);
     const passage = passageAround(this.state, from);
@@ -188,7 +188,7 @@ export class Manuscript {
     }
     const text = this.state.sliceDoc(range.from, range.to);
     const before = passageById(behind.state, id);
-    // Nothing came: all is again as it was.
+    // No text arrived: everything is restored.
     if (text === "" || (before?.take === range.take && behind.state.doc.eq(this.state.doc))) return this.#giveBack(range, behind);
     const { state, from, to, effects } = behind;
     const settled = state.update({
@@ -267,7 +267,7 @@ export class Manuscript {
   put(id: string, take: string, text: string, join: string | null = null): void {
     const range = this.range(id);
     if (range === undefined) return;
-    // Spaces that are another passage's stay with it.
+    // Spaces that belong to another passage stay with it.
     const lead = join === null || this.cutAt(range.from) !== null ? null : join;
     const start = lead === null ? range.from : range.from - spacesBefore(this.state, range.from);
     const { main } = this.state.selection;
@@ -281,7 +281,7 @@ export class Manuscript {
     });
   }
 
-  /** A passage that was lifted from the text comes back at a place. */
+  /** Inserts a removed passage at a position. */
   insert(id: string, take: string, text: string, at: number, head?: string): void {
     if (this.range(id) !== undefined) return this.put(id, take, text);
     // Nothing goes into the passage that is being written: beside it, then.

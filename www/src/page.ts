@@ -1,4 +1,4 @@
-// What every part of the page works with.
+// Data and helpers shared by all parts of the page.
 import { byId } from "./dom";
 import type { Editor } from "./editor";
 import { advice, codeOf } from "./errors";
@@ -9,7 +9,7 @@ import { activeTake, type Live, type State } from "./state";
 import type { Store } from "./store";
 import { isRun, type Take } from "./takes";
 
-/** All that is needed to tell the writer something. */
+/** What is needed to show the writer a message. */
 export interface Notifier {
   live: Live;
   announce: (text: string) => void;
@@ -19,22 +19,22 @@ export interface Notifier {
 export interface StoryPage extends Notifier {
   editor: Editor;
   store: Store;
-  /** Makes this passage the one that is spoken of. */
+  /** Makes this passage the active one. */
   attend: (passage: string | null) => void;
 }
 
 export interface Page extends StoryPage {
   sampler: ReturnType<typeof startSampler>;
-  /** Shows a take's newest form and has it saved, sooner or later. */
+  /** Shows the latest version of a take and schedules saving it. */
   keep: (take: Take) => Promise<void>;
-  /** Brings a setting into sight and the focus to it. */
+  /** Scrolls to a setting and focuses it. */
   point: (field: FieldKey) => void;
 }
 
 export const newId = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Errors say what to do; the code stands in small print. */
+/** Errors say what to do; the code is shown in small print. */
 export function complain({ live, announce }: Notifier, error: unknown): void {
   live.set({ notice: { tone: "bad", text: advice(error), code: codeOf(error) } });
   announce(advice(error));
@@ -45,12 +45,12 @@ export function tell({ live, announce }: Notifier, text: string): void {
   announce(text);
 }
 
-/** Work that nobody waits for: if it fails, the writer is told. */
+/** Work that is not awaited: if it fails, the writer is told. */
 export function act(page: Notifier, work: Promise<unknown>): void {
   void work.catch((error: unknown) => complain(page, error));
 }
 
-/** Said by screen readers. */
+/** Announced by screen readers. */
 export function speak(text: string): void {
   const say = byId("say");
   const one = document.createElement("p");
@@ -59,7 +59,7 @@ export function speak(text: string): void {
   while (say.childElementCount > 8) say.firstElementChild?.remove();
 }
 
-/** How the active passage stands to its take. */
+/** How the active passage differs from its take. */
 export function beside(live: Live, editor: Editor): Pick<State, "standing" | "elsewhere"> {
   const { active } = live.now;
   const take = activeTake(live.now);
@@ -79,6 +79,6 @@ export function point(live: Live, field: FieldKey): void {
   const input = byId(`set-${field}`) as HTMLInputElement;
   if (getComputedStyle(byId("settings")).display === "none") live.set({ sheet: true });
   input.closest("details")?.setAttribute("open", "");
-  // Once the sheet is there, and whatever had the focus has been drawn anew.
+  // After the sheet and the focused element have been rendered.
   setTimeout(() => (input.focus(), input.select()));
 }

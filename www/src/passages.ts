@@ -7,30 +7,30 @@ export interface PassageRange {
   id: string;
   from: number;
   to: number;
-  /** The take whose text stands here. */
+  /** The take whose text is here. */
   take: string;
 }
 
 const moved = (passage: PassageRange, changes: ChangeDesc): PassageRange => {
-  // The history may ask about a place in a longer text than the one that changes.
+  // The history may pass a position beyond the end of this text.
   if (passage.to > changes.length) return passage;
-  // A text that replaces all of it is another text, and the passage goes.
+  // Replacing the whole text removes the passage.
   let gone = false;
   changes.iterChangedRanges((from, to) => (gone ||= from < to && from <= passage.from && passage.to <= to), true);
   if (gone) {
     const at = changes.mapPos(passage.to, 1);
     return { ...passage, from: at, to: at };
   }
-  // What is typed at either end is the writer's: it stays outside.
+  // Text typed at either end belongs to the writer and stays outside.
   const from = changes.mapPos(passage.from, 1);
   return { ...passage, from, to: Math.max(from, changes.mapPos(passage.to, -1)) };
 };
 
-/** Puts a passage where it says, in the text after the transaction's changes. */
+/** Adds a passage, at positions in the text after the transaction's changes. */
 export const place = StateEffect.define<PassageRange>({ map: moved });
-/** Takes a passage off the text. Its takes stay in the store. */
+/** Removes a passage from the text. Its takes stay in the store. */
 export const lift = StateEffect.define<string>();
-/** The passage being written: it may be empty, and nobody edits inside it. */
+/** The passage being written: it may be empty and cannot be edited. */
 export const write = StateEffect.define<string | null>();
 
 export const writing = StateField.define<string | null>({
@@ -38,7 +38,7 @@ export const writing = StateField.define<string | null>({
   update: (id, tr) => tr.effects.reduce((now, effect) => (effect.is(write) ? effect.value : now), id),
 });
 
-/** Remembers a place in the text while an answer is awaited: it moves with the words around it. */
+/** A position that moves with the text around it while an answer is awaited. */
 export const pin = StateEffect.define<number | null>();
 export const pinned = StateField.define<number | null>({
   create: () => null,
@@ -81,10 +81,10 @@ export const passages: StateField<readonly PassageRange[]> = StateField.define<r
 export const passageById = (state: EditorState, id: string | null): PassageRange | undefined =>
   state.field(passages).find((passage) => passage.id === id);
 
-/** The passage the cursor touches; of two that meet there, the one before it. */
+/** The passage the cursor touches; if two meet there, the one before it. */
 export const passageAt = (state: EditorState, at: number): PassageRange | undefined =>
   state.field(passages).find(({ from, to }) => from <= at && at <= to);
 
-/** The passage that a text put in at `at` would cut in two. */
+/** The passage that text inserted at `at` would split. */
 export const passageAround = (state: EditorState, at: number): PassageRange | undefined =>
   state.field(passages).find(({ from, to }) => from < at && at < to);

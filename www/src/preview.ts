@@ -1,4 +1,4 @@
-// While a slider moves: how far would this take go the same way, and where would it part? From stored frames alone.
+// While a slider moves: how many tokens of this take would stay the same? Computed from stored frames.
 import { complain, type Page } from "./page";
 import { activeTake, isEdited, type Preview } from "./state";
 import { isRun, type RunTake, tokensOf } from "./takes";
@@ -15,7 +15,7 @@ export class Previewer {
     private readonly writing: Writing,
   ) {}
 
-  /** Called on every movement. While one answer is computed only the last movement waits for the next. */
+  /** Called on every movement. While an answer is computed only the latest movement is queued. */
   async update(settings: Settings, seed: string | null): Promise<void> {
     const { live } = this.page;
     const take = activeTake(live.now);
@@ -54,7 +54,7 @@ export class Previewer {
     await this.#load(take);
     const result = await sampler.agreement(take.id, take.start, take.tokens, asked.seed, asked.settings);
     const now = live.now.preview;
-    // A preview that was closed in the meantime stays closed.
+    // A preview that was closed meanwhile stays closed.
     if (now !== null && now.take === asked.take) live.set({ preview: { ...now, result, answered: asked.seed } });
   }
 
@@ -70,7 +70,7 @@ export class Previewer {
     if (this.page.live.now.preview !== null) this.page.live.set({ preview: null });
   }
 
-  /** “Continue from there”: the tokens that stay are here; the server is asked for what follows. */
+  /** “Continue from there”: keeps the equal tokens and asks the server for the rest. */
   async goOn(): Promise<void> {
     const { live, sampler } = this.page;
     const { preview } = live.now;
@@ -86,7 +86,7 @@ export class Previewer {
     }
   }
 
-  /** What to mark in the text; nothing where the writer's edits have moved the words. */
+  /** What to mark in the text; nothing if the writer's edits have moved the words. */
   marks(): { passage: string; stays: number; instead: string } | null {
     const { now } = this.page.live;
     const { preview, table } = now;

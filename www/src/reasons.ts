@@ -1,4 +1,4 @@
-// Why a word came, in words a writer can use. Tokens are counted from 1.
+// Explains why a word was chosen, in terms for writers. Tokens are counted from 1.
 import { sayProcessor } from "./processors";
 import type { Reason } from "./sampler.worker";
 import type { RunTake } from "./takes";
@@ -20,9 +20,9 @@ export interface SaidReason {
   /** “31 %, the second likeliest of 8 left” */
   chance: string;
   draw: string;
-  /** What each stage left, in their order. */
+  /** What each stage kept, in order. */
   stages: string[];
-  /** The likeliest at the end, and the chosen one where it is not among them. */
+  /** The most probable words after the last stage, and the chosen one if it is not among them. */
   words: Candidate[];
 }
 
@@ -42,7 +42,7 @@ type Told = Pick<RunTake, "start" | "tokens">;
 export function sayReason(reason: Reason, { start, tokens }: Told, name: (token: number) => string): SaidReason {
   const { trace } = reason;
   const greedy = trace.draw === null;
-  // Without a draw the last stage holds the chosen word alone; what it was chosen from is the stage before.
+  // Without a draw the last stage holds only the chosen word; the candidates are in the stage before.
   const last = trace.stages.at(greedy ? -2 : -1);
   const top = (last?.top ?? []).map((one) => ({ id: one.id, number: "probability" in one ? one.probability : one.logit }));
   const best = top[0]?.number ?? 0;

@@ -1,4 +1,4 @@
-// A take as a file: the package's record form, put together from what the browser keeps.
+// A take as a file: a record of the package, made from the data in the browser.
 import type { RecordFile } from "@quillmate/sampler";
 import { count } from "./check";
 import { ApiError } from "./errors";
@@ -49,7 +49,7 @@ export function readRecord(json: string): { record: RecordFile; frames: Bytes[] 
   return { record: found, frames: frames.map(fromBase64) };
 }
 
-/** Any record, to be compared; the package looks at all of it. */
+/** Any record, to be compared; the package checks all of it. */
 export const readAny = (json: string): unknown => parsed(json, (value) => value);
 
 function parsed<T>(json: string, check: (value: unknown) => T): T {
@@ -60,7 +60,7 @@ function parsed<T>(json: string, check: (value: unknown) => T): T {
   }
 }
 
-/** For engineers: a take as a case for the test vectors, each step with its frame and the token it must give. */
+/** For developers: a take as a case of the test vectors, each step with its frame and expected token. */
 export function toVector(take: RunTake, frames: readonly Bytes[]): string {
   const vector = {
     name: `${take.model.name}, seed ${take.start.seed}, ${take.tokens.length} tokens`,

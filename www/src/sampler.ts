@@ -1,4 +1,4 @@
-// The page's end of the worker: a call is a message, an answer a promise. Calls are answered in the order they were made.
+// The client of the worker: each call sends a message and returns a promise. Calls are answered in order.
 import { ApiError } from "./errors";
 import type { Answer, Calls, Request } from "./sampler.worker";
 

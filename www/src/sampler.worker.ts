@@ -11,9 +11,9 @@ export interface Step {
   checksum: string;
 }
 
-/** How far a take agrees with another seed or other settings, from its stored frames alone. */
+/** How many tokens of a take stay the same with another seed or other settings, from its stored frames. */
 export interface Agreement {
-  /** Tokens from the start that stay. */
+  /** How many tokens from the start are equal. */
   agree: number;
   of: number;
   parts: null | { at: "token"; was: number; now: number } | { at: "frame"; maxTopK: number | null };
@@ -32,7 +32,7 @@ export interface Carried {
   checksums: string[];
 }
 
-// A file of its own, compiled while it arrives.
+// A separate file, compiled while it arrives.
 const loaded = init({ module_or_path: wasm });
 const running = new Map<string, Generator>();
 /** The frames of the take last previewed, decoded once while a slider moves. */

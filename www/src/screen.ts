@@ -1,4 +1,4 @@
-// The state on the screen: every part drawn, the text marked, and the focus kept where it was.
+// Renders the state: draws every part, marks the text and keeps the focus.
 import { render } from "lit-html";
 import { byId } from "./dom";
 import type { Editor, Overlay } from "./editor";
@@ -15,7 +15,7 @@ const nameOf = (one: Element): string | null => one.getAttribute("aria-label") ?
 const gone = (one: Element | null): one is Element =>
   one !== null && one !== document.body && !(one.isConnected && one.checkVisibility());
 
-/** What had the focus and is gone, or was made anew, hands it on to the nearest thing that is there. */
+/** If the focused element was removed or replaced, focuses the nearest one that exists. */
 function keepFocus(held: Element | null, { lastSet }: State, editor: Editor): void {
   if (!gone(held)) return;
   const buttons = [...byId("passage").querySelectorAll<HTMLElement>("button, summary")];
@@ -65,7 +65,7 @@ export class Screen {
   }
 }
 
-/** On paper there is no scrolling, and the editor holds only what is in sight: the whole story is set for it. */
+/** The editor renders only the visible text, so the whole story is rendered for printing. */
 export function printWhole(editor: Editor): void {
   addEventListener("beforeprint", () => {
     byId("print").replaceChildren(

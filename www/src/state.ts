@@ -12,10 +12,10 @@ export interface Work {
   take: string;
   passage: string;
   phase: "asking" | "writing" | "stopping" | "checking";
-  /** Tokens so far, of so many. */
+  /** Tokens so far, and in total. */
   token: number;
   of: number;
-  /** A regeneration, which shows nothing new as long as it agrees. */
+  /** A regeneration, which shows nothing new as long as it is equal. */
   repeating: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface Preview {
   take: string;
   seed: string;
   settings: Settings;
-  /** Null while the first answer is computed; then the latest there is, */
+  /** Null while the first answer is computed, then the latest answer, */
   result: Agreement | null;
   /** which was for this seed. */
   answered: string;
@@ -32,7 +32,7 @@ export interface Preview {
 /** “Why this word?” is open. */
 export interface Why {
   passage: string;
-  /** The take whose words stand there. */
+  /** The take whose words are there. */
   take: RunTake;
   /** The token asked about, counted from 0 through the whole passage; null where the words are the writer's own. */
   at: number | null;
@@ -43,7 +43,7 @@ export interface Why {
 export interface Answered {
   /** The token it is about. */
   at: number;
-  /** The take that decided it, and at which of its tokens: not always the one that stands there. */
+  /** The take that decided it, and the index in it: not always the take that is shown there. */
   by: RunTake;
   step: number;
   reason: Reason;
@@ -57,7 +57,7 @@ export interface Notice {
   code: string | null;
 }
 
-/** What is on the screen is also in the browser's store, is on its way there, or is not. */
+/** Whether what is on the screen is saved in the browser, is being saved, or could not be saved. */
 export type Saved = "saved" | "saving" | "failed";
 
 export interface State {
@@ -70,19 +70,19 @@ export interface State {
   stories: { id: string; title: string }[];
   takes: readonly Take[];
   ranges: readonly PassageRange[];
-  /** The passage whose line is shown, and which Regenerate and New take mean. */
+  /** The passage whose line is shown, to which Regenerate and New take apply. */
   active: string | null;
-  /** The active passage's text as it stands, to tell whether the writer has edited it. */
+  /** The current text of the active passage, to tell whether the writer has edited it. */
   standing: string;
-  /** What stands before the active passage is not what its take was asked to go on from. */
+  /** The text before the active passage differs from the prompt of its take. */
   elsewhere: boolean;
   /** Where in the text the model would begin to read; null where it reads all before the cursor. */
   reads: number | null;
   settings: Settings;
   length: number;
-  /** Null for a fresh seed each time. */
+  /** Null for a new seed each time. */
   seed: string | null;
-  /** Typed values that cannot be taken, until they are mended. */
+  /** Typed values that are invalid, until they are corrected. */
   refused: Refused;
   /** The setting that was typed last: the focus comes back to it where nothing nearer is there. */
   lastSet: FieldKey;
@@ -93,7 +93,7 @@ export interface State {
   sheet: boolean;
 }
 
-/** Before any story is open and anything is known of the server. */
+/** Before a story is open and the server has answered. */
 export const atFirst: State = {
   saved: "saved",
   server: "unknown",
@@ -146,7 +146,7 @@ export class Live {
   /** Adds a take or replaces the one of that id. */
   setTake(take: Take): void {
     const { takes, story } = this.#state;
-    // What was begun in a story that is no longer open ends in the store alone.
+    // Work for a story that is no longer open only updates the store.
     if (take.story !== story) return;
     const known = takes.some(({ id }) => id === take.id);
     this.set({ takes: known ? takes.map((one) => (one.id === take.id ? take : one)) : [...takes, take] });
@@ -166,17 +166,17 @@ export const takeById = (state: State, id: string | null | undefined): Take | un
 export const rangeOf = (state: State, passage: string | null): PassageRange | undefined =>
   state.ranges.find(({ id }) => id === passage);
 export const takesOf = (state: State, passage: string): Take[] => shown(state.takes, passage);
-/** The take that fills a passage now. */
+/** The current take of a passage. */
 export const current = (state: State, passage: string | null): Take | undefined => takeById(state, rangeOf(state, passage)?.take);
 export const activeTake = (state: State): Take | undefined => current(state, state.active);
 export const isEdited = (state: State): boolean => {
   const take = activeTake(state);
   return take !== undefined && state.work?.take !== take.id && state.standing !== take.text;
 };
-/** Cut short by a lost connection or a closed page, and not being written now. */
+/** Interrupted by a lost connection or a closed page, and not being written now. */
 export const isCut = (state: State, take: Take | undefined): take is RunTake =>
   isRun(take) && take.status === "writing" && state.work?.take !== take.id;
-/** The regeneration of a take that was cut short. */
+/** The interrupted regeneration of a take. */
 export const cutRepeat = (state: State, take: Take | undefined): RunTake | undefined =>
   take === undefined
     ? undefined
@@ -184,7 +184,7 @@ export const cutRepeat = (state: State, take: Take | undefined): RunTake | undef
 export const nextNumber = (state: State, passage: string): number =>
   Math.max(0, ...takesOf(state, passage).map(({ number }) => number)) + 1;
 
-/** Passages whose place in the text was deleted: the newest take of each. */
+/** Passages that were deleted from the text: the newest take of each. */
 export function lostPassages(state: State): Take[] {
   const there = new Set(state.ranges.map(({ id }) => id));
   const gone = new Map<string, Take>();

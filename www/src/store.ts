@@ -12,7 +12,7 @@ export interface Story {
   passages: PassageRange[];
   settings: Settings;
   length: number;
-  /** The seed the writer chose; null for a fresh one each time. */
+  /** The seed the writer chose; null for a new one each time. */
   seed: string | null;
   cursor: number;
   changed: number;
@@ -28,7 +28,7 @@ interface Schema extends DBSchema {
 type Database = IDBPDatabase<Schema>;
 type Upgrade = IDBPTransaction<Schema, ("stories" | "takes" | "frames" | "models")[], "versionchange">;
 
-/** Each step of the form, in order: a database of any version is brought to the newest. */
+/** The migrations in order: a database of any version is upgraded to the newest. */
 const FORMS: readonly ((db: Database, tr: Upgrade) => Promise<void>)[] = [
   // 1
   async (db) => {
@@ -48,7 +48,7 @@ const FORMS: readonly ((db: Database, tr: Upgrade) => Promise<void>)[] = [
 ];
 export const FORM = FORMS.length;
 
-/** As takes were kept in form 1. */
+/** A take in form 1. */
 type RunTake1 = Omit<RunTake, "verdict" | "replay" | "again"> & {
   verdict: Verdict | null;
   replay: Verdict | null;
@@ -82,7 +82,7 @@ export interface StoreEvents {
   superseded: () => void;
 }
 
-/** A transaction that says nothing for so long, in milliseconds, never will. */
+/** A transaction without an event for this long, in milliseconds, is given up. */
 const SILENCE_MS = 30_000;
 
 export class Store {
@@ -91,16 +91,16 @@ export class Store {
   #superseded = false;
   /** Ends what is waited for when the connection is gone: a transaction begun as it closes hears nothing any more. */
   readonly #waiting = new Set<(error: unknown) => void>();
-  /** Nothing has been written since there was no room. A browser says so once, then only that it failed. */
+  /** The disk was full and nothing has been written since. A browser reports this only once. */
   #full = false;
-  /** Saves under way. */
+  /** Saves in progress. */
   readonly #commits = new Set<() => void>();
 
   constructor(
     private readonly name = "quillmate",
     private readonly events: StoreEvents = { blocked: () => {}, superseded: () => {} },
   ) {
-    // Ask the browser not to clear this when its disk runs full; it may say no.
+    // Ask the browser not to evict this when its disk is full; it may refuse.
     void globalThis.navigator?.storage?.persist?.();
   }
 
@@ -111,7 +111,7 @@ export class Store {
         try {
           for (const form of FORMS.slice(from)) await form(db, tr);
         } catch {
-          // Whole or not at all: the database stays as it was, and opening it fails.
+          // A failed migration leaves the database unchanged, and opening it fails.
           tr.abort();
           await tr.done.catch(() => {});
         }
@@ -190,7 +190,7 @@ export class Store {
       const all = db.transaction("stories", "readwrite");
       return this.#hurried(all, all.store.put(story), atOnce);
     });
-  /** The same of a take. */
+  /** The same for a take. */
   saveTake = (take: Take, atOnce = false): Promise<void> =>
     this.#write((db) => {
       const all = db.transaction("takes", "readwrite");
@@ -202,7 +202,7 @@ export class Store {
       try {
         all.commit();
       } catch {
-        // It is over already.
+        // It has already ended.
       }
     };
     this.#commits.add(commit);
@@ -210,7 +210,7 @@ export class Store {
     return whole(all.done, [put]).finally(() => this.#commits.delete(commit));
   }
 
-  /** A take and the frames it has so far, together or not at all. */
+  /** Saves a take and its frames so far in one transaction. */
   saveSteps(take: RunTake, first: number, frames: readonly Uint8Array<ArrayBuffer>[]): Promise<void> {
     return this.#write((db) => {
       const all = db.transaction(["takes", "frames"], "readwrite");

@@ -1,4 +1,4 @@
-// Stories: opened in one tab at a time, saved by themselves, never deleted.
+// Stories: opened in one tab at a time, saved automatically, never deleted.
 import { ApiError } from "./errors";
 import { complain, newId, type StoryPage, tell } from "./page";
 import { usual } from "./settings";
@@ -24,7 +24,7 @@ export class Stories {
   #saving = false;
   #changed = false;
   #opening = false;
-  /** Takes that are shown and not yet in the store. */
+  /** Takes that are shown but not yet saved. */
   readonly #takes = new Map<string, Take>();
   #failed = 0;
   /** When what is not saved yet was first changed. */
@@ -48,7 +48,7 @@ export class Stories {
     const { store } = this.page;
     const mine = sessionStorage.getItem(TAB);
     const known = mine === null ? undefined : await store.story(mine);
-    // A reload may come before the page it replaces has let go.
+    // A reload may start before the old page has released the lock.
     if (known !== undefined && (await this.#lock(known.id, 2000))) return this.#load(known);
     for (const story of await store.stories()) if (await this.#lock(story.id, 0)) return this.#load(story);
     await this.create(OPENING);
@@ -162,7 +162,7 @@ export class Stories {
     }
   }
 
-  /** Something could not be saved. It is said once, shown until it is mended, and tried again. */
+  /** Saving failed. It is announced once, shown until it succeeds, and retried. */
   failed(error: unknown): void {
     if (this.#failed === 0) complain(this.page, error);
     this.#say("failed");

@@ -1,4 +1,4 @@
-// A run as it arrives: messages of one byte of kind, a little-endian u32 length, and as many bytes.
+// The stream of a run: messages of one byte of kind, a little-endian u32 length, and that many bytes.
 import { object } from "./check";
 import { ApiError, apiError } from "./errors";
 import { end, type End } from "./wire";
@@ -6,10 +6,10 @@ import { end, type End } from "./wire";
 export type Message = { kind: "alive" } | { kind: "frame"; bytes: Uint8Array<ArrayBuffer> } | ({ kind: "end" } & End);
 
 const HEAD = 5;
-/** No frame comes near it: a dense one of the largest vocabularies takes about 2 MB. */
+/** Far above any frame: a dense one of the largest vocabularies takes about 2 MB. */
 const LONGEST = 1 << 26;
 
-/** Cuts bytes that arrive in any pieces back into messages. */
+/** Splits a stream of byte chunks into messages. */
 export class Splitter {
   #kept = new Uint8Array(0);
 
@@ -54,7 +54,7 @@ function json(payload: Uint8Array): unknown {
   }
 }
 
-/** Yields what the server sends until the end. A stream that stops before its end is a lost connection. */
+/** Yields the server's messages until the end. A stream that stops earlier is a lost connection. */
 export async function* messages(body: ReadableStream<Uint8Array>): AsyncGenerator<Message> {
   const splitter = new Splitter();
   const reader = body.getReader();

@@ -1,4 +1,4 @@
-// What a take is, and what can be said about it.
+// Takes: their data and the functions on them.
 import type { Claim, Comparison, Environment } from "@quillmate/sampler";
 import { sameProcessors, sayProcessor } from "./processors";
 import type { GeneratorState, Model, Settings, Verdict } from "./wire";
@@ -7,7 +7,7 @@ interface Common {
   id: string;
   story: string;
   passage: string;
-  /** Counted within the passage, from 1; never given twice. */
+  /** The number within the passage, from 1; never reused. */
   number: number;
   text: string;
 }
@@ -21,7 +21,7 @@ export interface HandTake extends Common {
   cut?: true;
 }
 
-/** A verdict, and what it was about: what has come since was not looked at. */
+/** A verdict, and what it covers: later tokens were not checked. */
 export interface Checked {
   verdict: Verdict;
   /** How many tokens the take had. */
@@ -47,15 +47,15 @@ export interface Compared {
   when?: number;
 }
 
-/** A passage the browser sampled. Its frames lie in the store beside it. */
+/** A passage the browser sampled. Its frames are stored separately. */
 export interface RunTake extends Common {
   kind: "run";
   /** The server's name for the run; null when the take came from a file. */
   run: string | null;
   model: Model;
-  /** The text the run was asked to go on from. */
+  /** The prompt of the run. */
   prompt: string;
-  /** That was all that stood before the passage, and not only its end; missing where that was not recorded. */
+  /** The prompt was the whole text before the passage, not only its end; missing if that was not recorded. */
   whole?: boolean;
   length: number;
   /** Tokens of the passage before the run's own: kept from another take, the last of them the writer's choice. */
@@ -86,7 +86,7 @@ export interface RunTake extends Common {
   end_tokens?: number[] | null;
   /** The constraint of a run from a file. */
   constraint?: string | null;
-  /** How the take compares with another record of a run. */
+  /** The comparison of the take with another record. */
   compared?: Compared | null;
   /** What stood in the passage before, for one undo to give back, also over a reload. */
   replaces: { text: string; take: string } | null;
@@ -94,7 +94,7 @@ export interface RunTake extends Common {
 
 export type Take = HandTake | RunTake;
 
-/** What a run adds to its take, and what is found out about it afterwards. */
+/** What a run adds to its take, and the results of later checks. */
 type Later =
   "tokens" | "text" | "checksums" | "status" | "reason" | "verdict" | "replay" | "again" | "repeats" | "parted" | "replaces";
 
@@ -170,7 +170,7 @@ export function reached(take: RunTake): GeneratorState {
   return { ...start, step: start.step + tokens.length, tokens: [...start.tokens, ...tokens] };
 }
 
-/** Circumstances of which nothing is known. */
+/** Unknown circumstances. */
 export const unknownEnvironment: Environment = {
   build_features: null,
   server: null,

@@ -3,7 +3,7 @@
 
 const KEY = "quillmate-token";
 
-/** What can be sent in a header. */
+/** Valid characters of a header. */
 const SENDABLE = /^[\x21-\x7e]+$/u;
 
 /** Where the token is kept: in the browser's storage, or for as long as the page is open where that is switched off. */

@@ -1,4 +1,4 @@
-// What a writer can do, by a button or a key. Whoever offers some of it takes the interfaces it needs; actions.ts does it.
+// The actions of a writer, by button or key. Views take the interfaces they need; actions.ts implements them.
 import type { FieldKey } from "./settings";
 import type { RunTake } from "./takes";
 
@@ -38,7 +38,7 @@ export interface WhyVerbs {
 export interface SettingsVerbs {
   set: (field: FieldKey, typed: string) => void;
   freshSeed: () => void;
-  /** Takes out the processors that have no knob here. */
+  /** Removes the processors that have no control here. */
   plainProcessors: () => void;
   toggleSheet: () => void;
 }

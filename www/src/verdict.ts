@@ -7,15 +7,15 @@ import type { Verdict } from "./wire";
 export interface Said {
   tone: "good" | "waiting" | "bad";
   short: string;
-  /** The whole of it. */
+  /** The full text. */
   long: string;
 }
 
-/** What stands in the text beside the take. */
+/** How the text differs from the take. */
 export interface Beside {
   /** The writer has changed the passage's text by hand. */
   edited: boolean;
-  /** What stands before the passage is not what the take was asked to go on from. */
+  /** The text before the passage differs from the take's prompt. */
   elsewhere: boolean;
 }
 
@@ -113,7 +113,7 @@ function because(verdict: Extract<Verdict, { verdict: "diverged" }>, name: (toke
   }
 }
 
-/** What a regeneration has shown. */
+/** The result of a regeneration. */
 export function sayAgain(take: RunTake, { edited, elsewhere }: Beside): string | null {
   if (!isRun(take) || take.again === null) return null;
   const { tokens } = take.again;

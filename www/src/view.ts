@@ -172,17 +172,17 @@ export function settingsPanel(state: State, verbs: SettingsVerbs & PreviewVerbs 
 /** The processors: folded away, but never on without being said. */
 function further({ settings, model, length, refused }: State, verbs: SettingsVerbs): TemplateResult {
   const { processors = [] } = settings;
-  const foreign = others(processors);
+  const unlisted = others(processors);
   const room = model === null ? "" : `, about ${Math.ceil((model.vocab * 4 * length) / 1e6)} MB for ${plural(length, "token")}`;
   return html`<details class="further">
     <summary>More<small>${processors.length === 0 ? "" : processors.map(sayProcessor).join(", ")}</small></summary>
     <p>With any of these on, a take keeps the model's rating of every word, so that it can be had again${room}.</p>
     ${knobs.map((field) => setting(field, String(valueOf(settings, field.key)), verbs, refused.get(field.key), nothing))}
     ${
-      foreign.length === 0
+      unlisted.length === 0
         ? nothing
         : html`<p data-foreign>
-            Also on, from the take these settings came from: ${foreign.map(sayProcessor).join(", ")}.
+            Also on, from the take these settings came from: ${unlisted.map(sayProcessor).join(", ")}.
             <button class="quiet" @click=${verbs.plainProcessors}>Take out</button>
           </p>`
     }

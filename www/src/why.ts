@@ -35,7 +35,7 @@ export function left(was: string, is: string): { start: number; end: number } {
   return { start, end };
 }
 
-/** Says where a token of the take stands in its edited text; null where the edits have touched it. */
+/** The position of a take's token in the edited text; null if an edit has touched it. */
 export function standing(was: string, is: string): (token: Span) => Span | null {
   const { start, end } = left(was, is);
   const by = is.length - was.length;
@@ -85,7 +85,7 @@ export class Asking {
     await this.#ask(range.id, take, this.#tokenAt(take, range.id, cursor - range.from));
   }
 
-  /** The cursor has moved, or the text under it. */
+  /** The cursor or the text under it has moved. */
   async follow(): Promise<void> {
     const { live, editor } = this.page;
     const { why } = live.now;
@@ -113,7 +113,7 @@ export class Asking {
   async #ask(passage: string, take: RunTake, at: number | null): Promise<void> {
     const { live, store, sampler } = this.page;
     const asked = ++this.#asked;
-    // What was said before stays until there is something else to say, so that nothing flickers.
+    // The previous answer stays until there is another, to avoid flicker.
     const before = live.now.why?.take.id === take.id ? live.now.why.answer : null;
     const decided = at === null ? null : decidedBy(take, at, live.now.takes);
     live.set({ why: { passage, take, at: decided === null ? null : at, answer: decided === null ? null : before } });
@@ -123,7 +123,7 @@ export class Asking {
       const frame = await store.frame(by.id, step);
       if (frame === undefined) throw new Error("The frame of this word is not kept here.");
       const reason = await sampler.reason(reached({ ...by, tokens: by.tokens.slice(0, step) }), frame);
-      // Closed in the meantime, or asked about another word.
+      // Closed meanwhile, or about another word now.
       if (asked !== this.#asked || live.now.why === null) return;
       const answer = { at, by, step, reason };
       live.set({ why: { passage, take, at, answer } });
@@ -135,7 +135,7 @@ export class Asking {
     }
   }
 
-  /** Only the word the cursor comes to rest on is said. */
+  /** Only the word on which the cursor rests is announced. */
   #saySoon(take: RunTake, answer: Answered): void {
     const { live, announce } = this.page;
     const name = (token: number): string => live.now.table?.name(token) ?? `token ${token}`;
@@ -158,7 +158,7 @@ export class Asking {
   }
 }
 
-/** Where the word asked about stands, in characters of its passage. */
+/** The range of the word in question, in characters of its passage. */
 export function askedSpan({ why, table }: State, text: string): Span | null {
   if (why === null || why.at === null || table === null) return null;
   const span = spans(table, tokensOf(why.take, why.take.tokens))[why.at];

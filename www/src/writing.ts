@@ -1,4 +1,4 @@
-// Runs: asked of the server, sampled here, kept as they come, checked at the end.
+// Runs: requested from the server, sampled here, saved as they arrive, verified at the end.
 import * as api from "./api";
 import { ApiError, codeOf } from "./errors";
 import { complain, newId, type Page, tell } from "./page";
@@ -28,7 +28,7 @@ import type { GeneratorState, Settings } from "./wire";
 interface Order {
   passage: string;
   prompt: string;
-  /** The prompt is all that stands before the passage, and not only its end. */
+  /** The prompt is the whole text before the passage, not only its end. */
   whole: boolean | undefined;
   seed: string;
   settings: Settings;
@@ -40,14 +40,14 @@ interface Order {
   known?: { from: RunTake; tokens: number[]; carried: Carried };
 }
 
-/** Why a work ends whose story the writer leaves. */
+/** Why work ends when the writer leaves its story. */
 const LEFT = new DOMException("Another story is opened.", "AbortError");
 
 export class Writing {
-  /** What is under way, and how to end it. */
+  /** The current work, and how to end it. */
   #work: { abort: AbortController; done: Promise<void> } | null = null;
 
-  /** Takes the writer stopped while the server could not hear it. */
+  /** Takes the writer stopped while the server was not reachable. */
   readonly #toStop = new Set<string>();
 
   constructor(private readonly page: Page) {
@@ -62,14 +62,14 @@ export class Writing {
     return this.#work?.abort.signal;
   }
 
-  /** Goes on from the cursor. */
+  /** Continues from the cursor. */
   async generate(): Promise<void> {
     const { live, editor } = this.page;
     const at = editor.cursor;
     const text = editor.before(at);
     await this.#guard(text, async () => {
       const { settings, length, seed: fixed } = live.now;
-      // The writer may write on while the server is asked.
+      // The writer may type while the request is pending.
       editor.manuscript.pin(at);
       const { prompt, whole } = await this.#prompt(text);
       const place = this.#lostAt(prompt);
@@ -88,7 +88,7 @@ export class Writing {
     });
   }
 
-  /** The active passage again, differently: the settings as they are set now, and another seed. */
+  /** Another take of the active passage, with the current settings and another seed. */
   async newTake(): Promise<void> {
     const { live, editor } = this.page;
     const { active: passage, settings, length, seed: fixed } = live.now;
@@ -111,7 +111,7 @@ export class Writing {
     });
   }
 
-  /** The take that stands there, asked and sampled again from its own seed and settings: the proof that it can be. */
+  /** Requests and samples the current take again with its own seed and settings, to show that it is reproduced. */
   async regenerate(): Promise<void> {
     const { live } = this.page;
     const take = activeTake(live.now);
@@ -128,7 +128,7 @@ export class Writing {
     });
   }
 
-  /** A new take that begins with the tokens a preview found to stay, and asks the server for the rest. */
+  /** A new take that starts with the tokens a preview found equal and asks the server for the rest. */
   async goOn(from: RunTake, agree: number, seed: string, settings: Settings, carried: Carried): Promise<void> {
     const { length, passage, prompt, whole } = from;
     await this.#guard(null, () =>
@@ -145,7 +145,7 @@ export class Writing {
     );
   }
 
-  /** A new take: the tokens before `at` stay, then comes `word`, and the server is asked for what follows. */
+  /** A new take: keeps the tokens before `at`, adds `word` and asks the server for the rest. */
   async takeInstead(take: RunTake, at: number, word: number): Promise<void> {
     const { start, passage, prompt, whole } = take;
     const more = [...take.tokens.slice(0, at), word];
@@ -185,14 +185,14 @@ export class Writing {
     }
   }
 
-  /** Lets go of what is under way, without an end to it: it goes on where its story is opened again. */
+  /** Detaches from the current work without ending it: it continues when its story is opened again. */
   async leave(): Promise<void> {
     const work = this.#work;
     work?.abort.abort(LEFT);
     await work?.done;
   }
 
-  /** Goes on with a run that was cut short, from the first token that is not here yet. */
+  /** Resumes an interrupted run from the first token that has not arrived. */
   async resume(take: RunTake): Promise<void> {
     await this.#guard(null, async () => {
       if (take.run !== null && this.#toStop.has(take.id)) {
@@ -207,7 +207,7 @@ export class Writing {
     });
   }
 
-  /** After a reload or a lost connection: finishes what was cut, then has checked what was not. */
+  /** After a reload or a lost connection: finishes interrupted takes, then verifies unverified ones. */
   async catchUp(): Promise<void> {
     const { live } = this.page;
     if (live.now.server !== "ready" || live.now.work !== null) return;
@@ -221,7 +221,7 @@ export class Writing {
     }
   }
 
-  /** Has the server recompute a take. */
+  /** Asks the server to recompute a take. */
   async check(take: RunTake): Promise<RunTake> {
     if (take.run === null) return take;
     const verdict = await api.verifyRun(take.run, claimOf(take), this.#signal);
@@ -232,7 +232,7 @@ export class Writing {
     return isRun(kept) ? kept : take;
   }
 
-  /** Says where a take and another record first part: a file, or the server's own. */
+  /** Says where a take and another record first differ: a file, or the server's own. */
   async compare(take: RunTake, other: string, record: unknown): Promise<void> {
     const { sampler, store, announce } = this.page;
     const mine = toRecord(take, await store.frames(take.id));
@@ -264,7 +264,7 @@ export class Writing {
     }
   }
 
-  /** Puts another take in its passage's place. What the writer wrote into the passage is kept as a take first. */
+  /** Shows another take of a passage. The writer's edits of the passage are first saved as a take. */
   show(passage: string, id: string): void {
     const { live } = this.page;
     const take = takeById(live.now, id);
@@ -279,7 +279,7 @@ export class Writing {
     attend(take.passage);
   }
 
-  /** A passage that is no longer in the text comes back at the cursor. */
+  /** Inserts a passage that is no longer in the text at the cursor. */
   putBack(take: Take): void {
     this.#insert(take.passage, take, this.page.editor.cursor);
   }
@@ -290,7 +290,7 @@ export class Writing {
     attend(passage);
   }
 
-  /** One thing at a time, which the writer can end at any time. `text` is what the model is to go on from, if anything. */
+  /** Runs one piece of work at a time, which the writer can stop. `text` is the model's prompt, if any. */
   async #guard(text: string | null, work: () => Promise<void>): Promise<void> {
     const { live, editor } = this.page;
     if (live.now.work !== null || editor.locked) return;
@@ -435,7 +435,7 @@ export class Writing {
           const more = writer.push(token);
           take = { ...take, tokens: [...take.tokens, token], checksums: [...take.checksums, checksum], text: take.text + more };
           take = this.#parted(take);
-          // Kept first, shown then: what has been seen is there after any reload.
+          // Saved before it is shown, so that it is still there after a reload.
           await store.saveSteps(take, take.tokens.length - 1, [message.bytes]);
           live.setTake(take);
           if (take.repeats === null) {
@@ -479,7 +479,7 @@ export class Writing {
     }
     const original = takeById(live.now, take.repeats);
     if (isRun(original)) {
-      // Equal to the last token: the proof is noted, and the duplicate let go.
+      // Equal to the last token: the result is recorded and the duplicate deleted.
       const proven =
         checked.verdict?.verdict.verdict === "match"
           ? { run: checked.run, verdict: checked.verdict, status: "done" as const, reason: original.reason ?? checked.reason }
@@ -499,7 +499,7 @@ export class Writing {
     announce(`Done: ${plural(take.tokens.length, "token")}, ${said}.`);
   }
 
-  /** A regeneration that leaves its take becomes a take of its own, and is shown. */
+  /** A regeneration that differs from its take becomes a separate take and is shown. */
   #parted(take: RunTake): RunTake {
     const { live } = this.page;
     const original = takeById(live.now, take.repeats);
@@ -542,7 +542,7 @@ export class Writing {
     return { text: hand.text, take: hand.id };
   }
 
-  /** What is left of a passage that a text at `at` cuts in two becomes a take of it. */
+  /** The rest of a passage that text at `at` splits becomes a take of it. */
   #cutOff(at: number): string | undefined {
     const { editor, live } = this.page;
     const cut = editor.manuscript.cutAt(at);
@@ -571,7 +571,7 @@ export class Writing {
     return hand;
   }
 
-  /** Something more is known of a take, which may have grown since. */
+  /** Updates a take, which may have grown since. */
   async #mark({ id }: RunTake, marks: Partial<RunTake>): Promise<void> {
     const now = takeById(this.page.live.now, id);
     if (isRun(now)) await this.page.keep({ ...now, ...marks });
@@ -611,7 +611,7 @@ const usedIn = (takes: readonly Take[], seed: string, settings: Settings, prompt
 const led = (take: RunTake, start: GeneratorState): Pick<Order, "from"> =>
   take.lead === undefined ? {} : { from: { start, lead: take.lead, branch: take.branch } };
 
-/** Screen readers hear sentences, not letters. */
+/** Announces sentences, not letters, to screen readers. */
 class Sentences {
   #text = "";
   constructor(private readonly announce: (text: string) => void) {}

@@ -41,7 +41,7 @@ function ours(settings) {
 }
 
 /** The same, with the row where the wasm reads it. Writing it there is not counted, as it is not for transformers.js. */
-function lent(settings, vocabulary) {
+function viaLogitsBuffer(settings, vocabulary) {
   let step = 0;
   return {
     path: "quillmate, wasm, logitsBuffer",
@@ -86,7 +86,7 @@ async function measure(contenders, rows) {
     for (const [at, contender] of contenders.entries()) {
       contender.prepare(row);
       const begin = performance.now();
-      for (let again = 0; again < contender.repeat; again++) {
+      for (let repeat = 0; repeat < contender.repeat; repeat++) {
         const answer = contender.run(row);
         if (answer instanceof Promise) await answer;
       }
@@ -109,7 +109,7 @@ async function all(say) {
     const { source, rows } = await rowsOf(file, vocabulary);
     for (const [setting, settings, both] of cases) {
       const contenders = [ours(settings)];
-      if ("logitsBuffer" in quillmate) contenders.push(lent(settings, vocabulary));
+      if ("logitsBuffer" in quillmate) contenders.push(viaLogitsBuffer(settings, vocabulary));
       if (both) contenders.push(theirs(settings, vocabulary));
       if (setting === "greedy") {
         for (const row of rows) {

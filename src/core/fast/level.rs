@@ -1,4 +1,4 @@
-//! The levels of the fast path, and how far each may be off.
+//! The levels of the fast path and their error bounds.
 //!
 //! **Errors.** ε = 2^-53, e = 2^-24; W_i the contract's weight, V the length of the row, B = ⌈V/64⌉.
 //!
@@ -30,7 +30,7 @@ use quillmate_kernels::rows::{BLOCK, Precision, Vectors, Weighing};
 
 use crate::core::logits::Numbers;
 
-/// How far a level may be off.
+/// The error bounds of a level.
 pub struct Bound {
     /// 2η, and the roundings of running sums: of the walk, and of the cut.
     pub walk: f64,
@@ -54,12 +54,12 @@ impl Bound {
         }
     }
 
-    /// Whether `target` certainly lies above a sum.
+    /// Whether `target` is certainly above a sum.
     pub fn above(&self, delta: f64, sum: f64, target: f64) -> bool {
         sum + sum * delta + self.negligible < target
     }
 
-    /// Whether `target` certainly lies below a sum.
+    /// Whether `target` is certainly below a sum.
     pub fn below(&self, delta: f64, sum: f64, target: f64) -> bool {
         sum - sum * delta > target + self.negligible
     }

@@ -1,6 +1,6 @@
 //! The contract's token without the contract's arithmetic: weights are computed approximately, in vectors and in any
-//! order, and a bound on the error decides. Where a decision does not clear the bound, the next, more exact level is asked;
-//! the last level is the contract itself.
+//! order, with a bound on the error. If the bound does not settle a decision, the next, more exact level is tried; the last
+//! level is the contract itself.
 //!
 //! **Levels.** *Coarse* computes block sums in f32, *fine* in f64. A level computes the sum P̃ of all weights, block by
 //! block; where top-p is on, the place of the cut; then the block of the running sums in which u·P̃ falls, and the token
@@ -24,7 +24,7 @@ use level::{Bound, Level};
 use nucleus::Cut;
 use scratch::{Scratch, total};
 
-/// Which code answers. No token depends on it.
+/// Which implementation is used. No token depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
     /// The steps of the contract, one by one.
@@ -36,8 +36,8 @@ pub enum Path {
 impl Path {
     /// The fast path with the widest vectors of this processor.
     #[must_use]
-    pub fn detect() -> Self {
-        Self::Fast(Vectors::detect())
+    pub fn widest() -> Self {
+        Self::Fast(Vectors::widest())
     }
 
     /// Every path this processor can take.
@@ -48,7 +48,7 @@ impl Path {
     }
 }
 
-/// Who gave the token.
+/// Which level decided the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
     /// Comparisons alone, or these and the contract's steps on the k best.
@@ -61,7 +61,7 @@ pub enum Decided {
     Contract,
 }
 
-/// [`sample`](super::sample::sample) by a path of one's choice, and who decided.
+/// [`sample`](super::sample::sample) by a given path; also returns the level that decided.
 ///
 /// # Errors
 /// Those of `sample`.
@@ -84,12 +84,12 @@ pub fn sample_by<L: Logit>(
     Ok((token, Decided::Contract))
 }
 
-/// What [`Row::new`] checks, in vectors as long as nothing is wrong.
+/// The checks of [`Row::new`], vectorized for valid rows.
 ///
 /// # Errors
 /// Those of `Row::new`.
 pub(crate) fn check<L: Logit>(logits: &[L]) -> Result<(), LogitsError> {
-    let sound = Scratch::with(|scratch| scratch.scan(Vectors::detect(), L::numbers(logits)).is_some());
+    let sound = Scratch::with(|scratch| scratch.scan(Vectors::widest(), L::numbers(logits)).is_some());
     if sound { Ok(()) } else { Row::new(logits).map(drop) }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn check<L: Logit>(logits: &[L]) -> Result<(), LogitsError> {
 pub(crate) fn best_ids<L: Logit>(logits: &[L], k: u32) -> Result<Vec<u32>, LogitsError> {
     let numbers = L::numbers(logits);
     if (k as usize) < logits.len() {
-        let vectors = Vectors::detect();
+        let vectors = Vectors::widest();
         let best = Scratch::with(|scratch| {
             scratch.scan(vectors, numbers)?;
             Some(scratch.top_k(vectors, numbers, k).0)
@@ -113,14 +113,14 @@ pub(crate) fn best_ids<L: Logit>(logits: &[L], k: u32) -> Result<Vec<u32>, Logit
     Ok(best_of(&Row::new(logits)?, k))
 }
 
-/// Where the highest weights of all blocks sum up to more, a draw is decided coarsely too seldom to try.
+/// If the highest weights of all blocks add up to more, the coarse level decides too rarely to be worth trying.
 const MANY: f64 = 256.0;
 
 impl Scratch {
-    /// The token and who decided; `None` where the contract must, and for a row that it refuses.
+    /// The token and the level that decided; `None` if the contract must decide or refuse the row.
     fn decide(&mut self, vectors: Vectors, row: Numbers, settings: &Settings, u: f64) -> Option<(u32, Decided)> {
         let length = row.len();
-        // Where there is none, the contract's steps find out what is wrong with the row.
+        // Without one, the contract's steps find the fault of the row.
         let highest = self.scan(vectors, row)?;
         if settings.is_greedy() {
             return self.first(row, highest).map(|token| (token, Decided::Compared));
@@ -162,7 +162,7 @@ impl Scratch {
         self.walk(level, &cut, total(&self.sums), u)
     }
 
-    /// Step 7 over the kept tokens, whose weights by block are `sums` and together `total`.
+    /// Step 7 over the kept tokens. `sums` are their weights by block, `total` is the sum of all.
     fn walk(&mut self, level: &Level, cut: &Cut, total: f64, u: f64) -> Option<u32> {
         let Level { vectors, row, weighing, bound, .. } = level;
         let target = u * total;

@@ -1,4 +1,4 @@
-//! Where top-p cuts: found by sums over buckets of logits, never by sorting a row. Cost is linear in V.
+//! The cut of top-p, found by sums over buckets of logits instead of sorting. The cost is linear in V.
 
 use quillmate_kernels::rows::{BLOCK, Weighing, widened};
 
@@ -25,23 +25,23 @@ impl Cut {
 /// Buckets of logits.
 const BUCKETS: usize = 512;
 
-/// So few tokens are taken one by one.
+/// Up to this many tokens are examined one by one.
 const FEW: usize = 32;
 
-/// About so many blocks are looked at for an estimate.
+/// About how many blocks are sampled for an estimate.
 const SAMPLE: usize = 64;
 
-/// The logits among which the cut is looked for.
+/// The range of logits in which the cut is searched.
 struct Bracket {
     lowest: f64,
-    /// `None`: up to the highest.
+    /// `None`: no upper limit.
     highest: Option<f64>,
 }
 
-/// What came of looking for the cut in a bracket.
+/// The result of searching a bracket for the cut.
 enum Looked {
     Outside,
-    /// It is there, but where exactly the bound does not say.
+    /// The cut is in the bracket, but the bound does not decide where.
     Unclear,
     Found(Cut),
 }
@@ -50,7 +50,7 @@ impl Scratch {
     /// The cut of top-p below 1, for the sum of all weights `total`. Leaves the sums of the kept weights in `sums`.
     pub(super) fn cut(&mut self, level: &Level, top_p: f64, total: f64) -> Option<Cut> {
         let Weighing { highest, scale } = level.weighing;
-        // Tokens below this share what is left over among V at most, and so cannot hold the cut.
+        // The weights of all tokens below this sum to at most the rest, so the cut is not among them.
         let least = (1.0 - top_p) * total / level.length as f64;
         let range = (1.0 - floor_of_log2(least)) / scale;
         let wide = Bracket { lowest: highest - range, highest: None };
@@ -70,8 +70,8 @@ impl Scratch {
         }
     }
 
-    /// Where many tokens are within `range` of the highest: a narrower bracket, guessed from a sample of the blocks, around
-    /// the logit below which weights sum up to `rest`.
+    /// If many tokens are within `range` of the highest: a narrower bracket, estimated from a sample of the blocks, around
+    /// the logit below which the weights add up to `rest`.
     fn estimate(&mut self, level: &Level, range: f64, rest: f64) -> Option<Bracket> {
         let highest = level.weighing.highest;
         let blocks = self.maxima.len();
@@ -97,7 +97,7 @@ impl Scratch {
         if within * 16 < looked_at {
             return None;
         }
-        // The first bucket, from the last one up, at which so much is below, and the relative deviation of that sum.
+        // The first bucket, from the lowest up, at which the sum below is reached, and the relative deviation of that sum.
         let rest = rest * looked_at as f64 / level.length as f64;
         let reach = |rest: f64| {
             let (mut sum, mut squares) = (0.0, 0.0);
@@ -120,7 +120,7 @@ impl Scratch {
     }
 
     fn cut_within(&mut self, level: &Level, bracket: &Bracket, target: f64) -> Looked {
-        // A list a coarser level made is good for this one.
+        // A list made by a coarser level can be reused.
         let picked_from = self.picked_from.filter(|_| bracket.highest.is_none());
         let lowest = picked_from.unwrap_or_else(|| narrow(level.row, bracket.lowest));
         let mut above = 0.0;
@@ -134,7 +134,7 @@ impl Scratch {
                 }
             }
             Some(highest) => {
-                // Not worth a pass over the row where the tokens around the cut are lighter than the error.
+                // A pass over the row is useless if the tokens around the cut weigh less than the error.
                 let power = (highest - level.weighing.highest) * level.weighing.scale;
                 if power < floor_of_log2(level.bound.cut * target) {
                     return Looked::Unclear;
@@ -159,7 +159,7 @@ impl Scratch {
         if !(clear && bound.below(delta, before + self.weights[at], target)) {
             return Looked::Unclear;
         }
-        // And the neighbours of its logit have other probabilities.
+        // And the adjacent logits must have different probabilities.
         let cut = Cut { logit: self.logits[at], id: self.ids[at] };
         let (mut next, mut previous) =
             (lowest, bracket.highest.map_or(f64::INFINITY, |logit| narrow(level.row, logit)));
@@ -191,7 +191,7 @@ impl Scratch {
         let mut before = above;
         open.clear();
         open.extend(0..ids.len() as u32);
-        // Each round leaves a 512th of the range; logits clustered on purpose could need more, and are the contract's.
+        // Each round leaves a 512th of the range. Adversarially clustered logits could need more rounds: the contract decides.
         let (mut lowest, mut highest) = (lowest, highest);
         for round in 0..8 {
             if open.len() <= FEW {
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!([0.25, 1.0, 3.0, 1024.0].map(floor_of_log2), [-2.0, 0.0, 1.5, 10.0]);
     }
 
-    /// Against a sort and a walk. The weights are whole numbers, so that every order of additions gives the same sums, and
+    /// Compared with sorting and adding up. The weights are integers, so that every order of additions gives the same sums, and
     /// the targets lie between them.
     #[test]
     fn what_is_reached_is_what_a_walk_over_sorted_tokens_reaches() {
@@ -287,14 +287,14 @@ mod tests {
                 // Few values, so that many tokens are equal.
                 1 => (random(at) * 4.0).floor(),
                 2 => 1.5,
-                // Two heaps far from each other, so that one round does not part those of a heap.
+                // Two distant clusters, so that one round does not split a cluster.
                 3 => random(at) * 1e-6 + if at.is_multiple_of(3) { 1e6 } else { -1e6 },
-                // Most tokens in a heap within a heap.
+                // Most tokens in a cluster within a cluster.
                 _ => random(at) * [1.0, 1e-4, 1e-8, 1e-12][(at % 4) as usize],
             };
             scratch.ids = (0..count).map(|at| at as u32 * 3).collect();
             scratch.logits = (0..count).map(logit).collect();
-            // As weights are, the same for the same logit.
+            // Equal logits have equal weights.
             scratch.weights = scratch.logits.iter().map(|logit| ((logit.to_bits() >> 20) % 5 + 1) as f64).collect();
             let mut order: Vec<usize> = (0..count as usize).collect();
             order.sort_by(|a, b| scratch.logits[*b].total_cmp(&scratch.logits[*a]).then(a.cmp(b)));
@@ -333,11 +333,11 @@ mod tests {
         see: impl FnOnce(&mut Scratch, &Level, f64),
     ) {
         let numbers = f32::numbers(row);
-        let highest = scratch.scan(Vectors::detect(), numbers).expect("a good row");
+        let highest = scratch.scan(Vectors::widest(), numbers).expect("a good row");
         let weighing = Weighing { highest, scale: std::f64::consts::LOG2_E / temperature };
         let bound = Bound::new(precision, row.len());
         let level = Level {
-            vectors: Vectors::detect(),
+            vectors: Vectors::widest(),
             row: numbers,
             length: row.len(),
             weighing,
@@ -356,7 +356,7 @@ mod tests {
         kept.ids().iter().map(rank).min_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))).expect("one at least")
     }
 
-    /// In a long row with many likely tokens the cut is looked for where a sample of the row says, and found there.
+    /// In a long row with many likely tokens the cut is searched, and found, where a sample of the row predicts it.
     #[test]
     fn a_long_row_is_cut_where_its_sample_says() {
         let mut scratch = Scratch::default();
@@ -413,7 +413,7 @@ mod tests {
         }
     }
 
-    /// What the fast path is for: rows like a model's are cut without the contract's arithmetic.
+    /// Rows like a model's are cut without the contract's arithmetic.
     #[test]
     fn the_cut_is_found_without_the_contract() {
         let mut scratch = Scratch::default();

@@ -1,4 +1,4 @@
-//! What the fast path does with a row, and the memory it does it in.
+//! The passes of the fast path over a row, and their scratch memory.
 
 use std::cell::Cell;
 
@@ -7,30 +7,30 @@ use quillmate_kernels::rows::{BLOCK, Vectors, widened};
 use super::level::Level;
 use crate::core::distribution::top_k_of;
 use crate::core::logits::Numbers;
-use crate::core::rank::{Rank, after, falling, number};
+use crate::core::rank::{Rank, falling, nth, number};
 
 thread_local! {
     static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch::new()) };
 }
 
-/// Memory that is kept from one token to the next, one of these a thread (in the wasm, one for all generators): V/4 bytes
-/// for a row of V logits, with top-p 24 for each token that is picked out (these are few, and at most V, where very many
-/// logits are equal), and with top-k about 64 for each of the k.
+/// Memory that is reused from token to token, one per thread (in the wasm, one for all generators): V/4 bytes for a row of V
+/// logits; with top-p 24 for each selected token (usually few, up to V if very many logits are equal); with top-k about 64 for
+/// each of the k.
 #[derive(Default)]
 pub struct Scratch {
     /// The highest logit of each block.
     pub maxima: Vec<f64>,
     /// The sum of the kept weights of each block.
     pub sums: Vec<f64>,
-    /// Tokens that were picked out, ids ascending: their ids, logits and weights.
+    /// The selected tokens, ids ascending: their ids, logits and weights.
     pub ids: Vec<u32>,
     pub logits: Vec<f64>,
     pub weights: Vec<f64>,
-    /// Which of these are still in question.
+    /// Which of these are not decided yet.
     pub open: Vec<u32>,
-    /// With top-k: what the k-th best is found among.
+    /// With top-k: the numbers among which the k-th best is found.
     pub ranked: Vec<Rank>,
-    /// Where the picked tokens are all from some logit up: that logit.
+    /// The logit from which up all tokens are selected, if there is one.
     pub picked_from: Option<f64>,
 }
 
@@ -48,8 +48,8 @@ impl Scratch {
         }
     }
 
-    /// Calls `with` with this thread's memory. It is taken out while in use: a panic or a call from within finds an empty one,
-    /// never a borrowed one.
+    /// Calls `with` with this thread's memory. It is taken out while in use, so that a nested call or one after a panic gets
+    /// an empty one.
     pub fn with<T>(with: impl FnOnce(&mut Self) -> T) -> T {
         let mut scratch = SCRATCH.take();
         let result = with(&mut scratch);
@@ -57,7 +57,7 @@ impl Scratch {
         result
     }
 
-    /// The highest logit, if the row is as it must be; `None` also where only a closer look can tell.
+    /// The highest logit if the row is valid; `None` if it is invalid or the scan cannot decide.
     pub fn scan(&mut self, vectors: Vectors, row: Numbers) -> Option<f64> {
         u32::try_from(row.len()).ok()?;
         vectors.scan(row, &mut self.maxima)
@@ -70,8 +70,8 @@ impl Scratch {
         Some((block * BLOCK + within) as u32)
     }
 
-    /// Top-k: the k-th highest maximum of any sets of logits is at or below the k-th highest logit. The sets are 4k, of every
-    /// 4k-th block each: few logits are above it, and it is quickly found.
+    /// Top-k. The k-th highest of the maxima of disjoint sets of logits is a lower bound of the k-th highest logit. There are 4k
+    /// sets, each of every 4k-th block, so that few logits are above the bound and it is found quickly.
     ///
     /// The row has been [scanned](Self::scan), and k is from 1 to its length less 1.
     pub fn top_k(&mut self, vectors: Vectors, row: Numbers, k: u32) -> (Vec<u32>, Vec<f64>) {
@@ -85,11 +85,11 @@ impl Scratch {
                 *highest = if block > highest { *block } else { *highest };
             }
         }
-        // Where fewer sets than k allow a token, every allowed token.
+        // If fewer than k sets contain an allowed token, take every allowed token.
         let mut lowest = narrow(row, f64::MIN);
         self.ranked.clear();
         self.ranked.extend(sets.iter().map(|set| (falling(*set), 0)));
-        if let Some((highest, _)) = after(k as usize - 1, &mut self.ranked) {
+        if let Some((highest, _)) = nth(k as usize - 1, &mut self.ranked) {
             lowest = if number(highest) > lowest { number(highest) } else { lowest };
         }
         self.collect(vectors, row, lowest, f64::INFINITY);
@@ -97,7 +97,7 @@ impl Scratch {
         top_k_of(tokens, k, &mut self.ranked)
     }
 
-    /// Picks out the allowed tokens with these logits.
+    /// Selects the allowed tokens with logits in this range.
     pub fn collect(&mut self, vectors: Vectors, row: Numbers, lowest: f64, highest: f64) {
         self.ids.clear();
         self.logits.clear();
@@ -105,7 +105,7 @@ impl Scratch {
         vectors.collect(row, &self.maxima, lowest, highest, &mut self.ids, &mut self.logits);
     }
 
-    /// The sum of the weights of logits above one, by block and together.
+    /// The sum of the weights of logits above `above`, by block and in total.
     pub fn sum(&mut self, level: &Level, above: f64) -> f64 {
         let Level { vectors, row, weighing, precision, .. } = *level;
         vectors.sum(precision, row, &self.maxima, weighing, above, &mut self.sums);
@@ -113,7 +113,7 @@ impl Scratch {
     }
 }
 
-/// A sum in lanes: an addition of one needs not wait for the last.
+/// A sum in lanes, so that an addition need not wait for the previous one.
 pub fn total(numbers: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
     for numbers in numbers.chunks(8) {

@@ -1,4 +1,4 @@
-//! `allow`: the only tokens that stay.
+//! `allow`: keeps only these tokens.
 
 use super::error::Problem;
 use super::parameters::{List, Visitor};

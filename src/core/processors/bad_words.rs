@@ -1,4 +1,4 @@
-//! `bad_words`: sequences of tokens that do not occur.
+//! `bad_words`: bans sequences of tokens.
 
 use super::error::Problem;
 use super::history::Window;

@@ -1,16 +1,16 @@
-//! Sequences of tokens that are looked for at the end of a history, all at once.
+//! Finding many token sequences in a history at once.
 
 use std::ops::Range;
 
 use crate::core::rank::ordered;
 
-/// The breaker sequences of DRY, ready to be looked for. Made once for a list of processors; a look is linear in the history,
-/// however many sequences there are and however long (but for the logarithm of how many).
+/// The breaker sequences of DRY, prepared once for a list of processors. A search takes time linear in the history, times the
+/// logarithm of the number of sequences.
 #[derive(Debug, Default)]
 pub struct Breakers {
-    /// Those of one token, ascending.
+    /// The sequences of one token, ascending.
     single: Vec<u32>,
-    /// Those of more than one.
+    /// The longer sequences.
     several: Option<Automaton>,
 }
 
@@ -48,8 +48,8 @@ pub fn ascending(ids: impl Iterator<Item = u32>) -> Vec<u32> {
 /// Finds every occurrence of many sequences in one pass. Aho and Corasick, "Efficient string matching: an aid to
 /// bibliographic search", 1975.
 ///
-/// A state stands for a beginning of a sequence: 0 for nothing, and shorter ones before longer ones, so that the states that go
-/// on from one are neighbours, by token.
+/// A state is a prefix of a sequence; state 0 is the empty prefix. Shorter prefixes come first, so that the successors of a
+/// state are adjacent and sorted by token.
 #[derive(Debug)]
 struct Automaton {
     /// The last token of each state.
@@ -61,9 +61,9 @@ struct Automaton {
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// The states that go on from here.
+    /// The successors of this state.
     next: Range<usize>,
-    /// The state of the longest proper suffix that is a beginning too.
+    /// The state of the longest proper suffix that is also a prefix.
     fallback: usize,
     /// Whether a sequence ends here.
     is_end: bool,
@@ -75,7 +75,7 @@ impl Automaton {
         let longest = sequences.iter().map(|sequence| sequence.len()).max()?;
         sequences.sort_unstable();
         let mut automaton = Self { tokens: vec![0], states: Vec::new(), longest };
-        // For each state, the sequences that begin with what it stands for, which are neighbours, and its length.
+        // For each state, the (adjacent) sequences that begin with its prefix, and the length of the prefix.
         let mut begin = vec![(0..sequences.len(), 0)];
         let mut state = 0;
         while let Some((with, length)) = begin.get(state).cloned() {
@@ -93,7 +93,7 @@ impl Automaton {
             automaton.states.push(State { next: first..begin.len(), fallback: 0, is_end: whole > 0 });
             state += 1;
         }
-        // What falls back is longer than its fallback, which is therefore known by then.
+        // A fallback is shorter than its state, so it is already known.
         for state in 1..automaton.states.len() {
             for next in automaton.states[state].next.clone() {
                 let fallback = automaton.after(automaton.states[state].fallback, automaton.tokens[next]);
@@ -116,7 +116,7 @@ impl Automaton {
         }
     }
 
-    /// Where the sequence that ends last ends.
+    /// The end of the sequence that ends last.
     fn last_end(&self, text: &[u32]) -> Option<usize> {
         let (mut state, mut last) = (0, None);
         for (at, &token) in text.iter().enumerate() {
@@ -134,7 +134,7 @@ mod tests {
     use super::Breakers;
     use crate::core::splitmix::draw;
 
-    /// Against a look at every place. Of three tokens, so that sequences begin within each other.
+    /// Compared with a search at every position. Only three tokens, so that sequences overlap.
     #[test]
     fn the_breaker_that_ends_last_is_found() {
         let after = |sequences: &[Vec<u32>], history: &[u32]| Breakers::new(sequences).tokens_after_last(history);

@@ -1,4 +1,4 @@
-//! `deny`: tokens that do not stay.
+//! `deny`: bans these tokens.
 
 use super::error::Problem;
 use super::parameters::{List, Visitor};

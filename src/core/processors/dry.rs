@@ -1,4 +1,4 @@
-//! `dry` ("don't repeat yourself"): the longer the repetition a token would go on with, the more it is held back.
+//! `dry` ("don't repeat yourself"): penalizes a token by the length of the repetition it would continue.
 
 use super::breakers::Breakers;
 use super::error::Problem;
@@ -8,7 +8,7 @@ use super::row::{finite, logit_of};
 use super::rule::{Lookup, Position, Rule};
 use crate::core::rank::ordered;
 
-/// DRY ("don't repeat yourself"): the longer the repetition a token would go on with, the more it is held back.
+/// DRY ("don't repeat yourself"): penalizes a token by the length of the repetition it would continue.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Dry {
     /// Logits at the allowed length, ≥ 0.
@@ -19,7 +19,7 @@ pub struct Dry {
     pub allowed_length: u32,
     /// The history that counts.
     pub window: Window,
-    /// Token sequences no repetition reaches across.
+    /// Token sequences that end a repetition.
     pub breakers: Vec<Vec<u32>>,
 }
 
@@ -37,7 +37,7 @@ impl Dry {
     }
 }
 
-/// Version 1: penalizes its breakers too. Kept for the runs that have it.
+/// Version 1: penalizes its breakers too. Kept so that stored runs replay.
 pub(super) struct Version1;
 
 impl Rule for Version1 {
@@ -63,7 +63,7 @@ impl Rule for Version1 {
     }
 }
 
-/// Version 2: leaves tokens alone that are a breaker by themselves.
+/// Version 2: does not penalize tokens that are a breaker by themselves.
 pub(super) struct Version2;
 
 impl Rule for Version2 {
@@ -92,7 +92,7 @@ impl Rule for Version2 {
 /// Where the power of DRY stops growing: 2^100.
 const POWER_LIMIT: f64 = f64::from_bits((1023 + 100) << 52);
 
-/// The powers of a base from 0 to `most`, each the one before times the base, and no further once one is at the limit.
+/// The powers of a base from 0 to `most`, each the previous one times the base, up to the first at the limit.
 fn powers(base: f64, most: usize) -> Vec<f64> {
     let mut powers = vec![1.0];
     let mut power = 1.0;
@@ -103,7 +103,7 @@ fn powers(base: f64, most: usize) -> Vec<f64> {
     powers
 }
 
-/// `exempt`: whether tokens that are a breaker by themselves are left alone.
+/// `exempt`: whether tokens that are a breaker by themselves are not penalized.
 fn apply(row: &mut [f64], position: &Position, it: &Dry, breakers: &Breakers, exempt: bool) -> Result<(), Problem> {
     let mut history = it.window.tokens(position);
     let reach = breakers.tokens_after_last(&history);
@@ -111,7 +111,7 @@ fn apply(row: &mut [f64], position: &Position, it: &Dry, breakers: &Breakers, ex
         return Ok(());
     }
     history.reverse();
-    // How long the repetition is that each token would go on with; in ascending order of ids.
+    // The length of the repetition each token would continue, by ascending id.
     let lengths = common_prefixes(&history);
     let repeats = (1..history.len())
         .map(|at| (history[at - 1].into(), lengths[at].min(reach) as u32))

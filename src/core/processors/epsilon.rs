@@ -1,4 +1,4 @@
-//! `epsilon`: the tokens stay whose probability is at least the cutoff.
+//! `epsilon`: keeps the tokens whose probability is at least the cutoff.
 
 use super::error::Problem;
 use super::filter::Filter;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::core::refusal::{Refusal, RejectedNumber};
 
-/// What was wrong with a processor, or came of it.
+/// What is wrong with a processor or its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -22,7 +22,7 @@ pub enum Problem {
     },
     /// `processor_token_repeated`: an id with two biases.
     TokenRepeated(u32),
-    /// `processor_repeated`: the name stands in the list already.
+    /// `processor_repeated`: the name is already in the list.
     Repeated,
     /// `processor_token`: a parameter names an id outside the vocabulary.
     Token {
@@ -37,7 +37,7 @@ pub enum Problem {
     AllBanned,
 }
 
-/// A refusal, with the processor it speaks of.
+/// A refusal, with the processor it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessorError {
     /// Its place in the list, from 0.

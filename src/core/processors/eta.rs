@@ -1,4 +1,4 @@
-//! `eta`: as `epsilon`, with a cutoff that falls with the entropy.
+//! `eta`: like `epsilon`, with a cutoff that decreases with the entropy.
 
 use super::error::Problem;
 use super::filter::Filter;

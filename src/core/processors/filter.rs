@@ -7,7 +7,7 @@ use super::parameters::{Range, Visitor};
 pub struct Filter {
     /// The threshold or the mass; its range depends on the filter.
     pub value: f64,
-    /// How many tokens stay at least, from 1.
+    /// How many tokens are kept at least, from 1.
     pub min_keep: u32,
 }
 

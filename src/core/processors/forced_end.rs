@@ -1,4 +1,4 @@
-//! `forced_end`: the run ends with the token of this number.
+//! `forced_end`: forces an end token at this length.
 
 use super::error::Problem;
 use super::length::Length;

@@ -1,4 +1,4 @@
-//! `frequency_penalty`: takes the penalty from a logit as many times as the token stands in the history.
+//! `frequency_penalty`: subtracts the penalty once for each occurrence of the token in the history.
 
 use super::breakers::ascending;
 use super::error::Problem;

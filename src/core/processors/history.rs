@@ -40,14 +40,14 @@ impl Window {
     }
 }
 
-/// How much a token that stands in the history is held back.
+/// The penalty for tokens in the history.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Penalty {
     /// A divisor > 0 for the repetition penalty, else a finite number of logits.
     pub penalty: f64,
     /// The history that counts.
     pub window: Window,
-    /// Token ids that are left alone.
+    /// Token ids that are not penalized.
     pub exempt: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl Penalty {
     }
 }
 
-/// For each place, how many tokens from there on are those from the start on (the Z-function; linear time).
+/// The Z-function: for each index, the length of the longest common prefix of `text` and its suffix there. Linear time.
 /// Gusfield, "Algorithms on Strings, Trees, and Sequences", 1997, section 1.4.
 pub(super) fn common_prefixes(text: &[u32]) -> Vec<usize> {
     let mut lengths = vec![text.len(); text.len()];

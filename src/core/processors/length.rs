@@ -1,12 +1,12 @@
-//! The parameters of the processors that look at how long a run is.
+//! The parameters of the processors that depend on the length of a run.
 
 use super::parameters::{List, Visitor};
 
 /// A number of tokens, and the tokens that end a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Length {
-    /// For `min_length`, the tokens a run emits before it may end. For `forced_end`, the number of the token from which on only
-    /// tokens that end the run are allowed, counted from 1: how long the run is with its end token.
+    /// For `min_length`, the number of tokens a run emits before it may end. For `forced_end`, the number of the token, from 1, at
+    /// which only end tokens are allowed: the length of the run with its end token.
     pub length: u32,
     /// The tokens that end it.
     pub end_tokens: Vec<u32>,

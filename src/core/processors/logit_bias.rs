@@ -1,4 +1,4 @@
-//! `logit_bias`: what is added to a token's logit.
+//! `logit_bias`: adds a bias to a token's logit.
 
 use super::error::Problem;
 use super::parameters::Visitor;

@@ -1,4 +1,4 @@
-//! `min_length`: the run does not end before it has so many tokens.
+//! `min_length`: bans end tokens until the run has this length.
 
 use super::error::Problem;
 use super::length::Length;

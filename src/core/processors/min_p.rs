@@ -1,4 +1,4 @@
-//! `min_p`: the tokens stay whose probability is at least p times the highest.
+//! `min_p`: keeps the tokens whose probability is at least p times the highest.
 
 use super::error::Problem;
 use super::filter::Filter;

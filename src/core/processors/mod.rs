@@ -1,4 +1,4 @@
-//! Processors: what changes a row of logits before the contract's step 1, in the order of a list.
+//! Processors change a row of logits before the contract's step 1, in the order of a list.
 //!
 //! Each rule is an equation in CONTRACT.md, section "Processors". A processor is a function of the row, the run's tokens
 //! and, for XTC, one uniform number of a stream of its own, so a run that carries its list replays.
@@ -60,8 +60,7 @@ macro_rules! processors {
         }
 
         impl Processor {
-            /// Every version of every processor. Their parameters are those that stand for what is not given, and may be out of
-            /// their bounds.
+            /// Every version of every processor, with its default parameters, which may be out of bounds.
             pub fn every() -> impl Iterator<Item = Self> {
                 [$(Self::$name(Default::default())),+].into_iter()
             }
@@ -82,15 +81,15 @@ macro_rules! processors {
                 }
             }
 
-            /// Shows every parameter to the visitor, in the order in which they are read, checked and written.
+            /// Visits every parameter in the order in which they are read, checked and written.
             pub fn visit(&mut self, visitor: &mut dyn Visitor) {
                 match self {
                     $(Self::$name(it) => <$rule>::parameters(it, visitor),)+
                 }
             }
 
-            /// Whether the same ids before a step give another row where another part of them is prompt. (XTC's draws do so for
-            /// every run; they are not counted here.)
+            /// Whether the result depends on where the prompt ends among the ids before a step. (XTC's draws do for every run; they
+            /// are not counted here.)
             pub(crate) fn tells_prompt_from_tokens(&self) -> bool {
                 match self {
                     $(Self::$name(it) => <$rule>::tells_prompt_from_tokens(it),)+
@@ -119,19 +118,19 @@ processors! {
     FrequencyPenalty(Penalty) by frequency_penalty::FrequencyPenalty,
     /// `presence_penalty`
     PresencePenalty(Penalty) by presence_penalty::PresencePenalty,
-    /// `dry`, version 1: penalizes its breakers too. Kept for the runs that have it.
+    /// `dry`, version 1: penalizes its breakers too. Kept so that stored runs replay.
     Dry(Dry) by dry::Version1,
-    /// `dry`, version 2: leaves tokens alone that are a breaker by themselves.
+    /// `dry`, version 2: does not penalize tokens that are a breaker by themselves.
     DryV2(Dry) by dry::Version2,
     /// `no_repeat_ngram`
     NoRepeatNgram(Ngram) by no_repeat_ngram::NoRepeatNgram,
     /// `bad_words`: sequences of tokens, each at least one long.
     BadWords(Vec<Vec<u32>>) by bad_words::BadWords,
-    /// `logit_bias`: what is added to a token's logit.
+    /// `logit_bias`: the number added to a token's logit.
     LogitBias(Vec<(u32, f64)>) by logit_bias::LogitBias,
-    /// `allow`: the only tokens that stay.
+    /// `allow`: the only tokens that are kept.
     Allow(Vec<u32>) by allow::Allow,
-    /// `deny`: tokens that do not stay.
+    /// `deny`: tokens that are banned.
     Deny(Vec<u32>) by deny::Deny,
     /// `forced_prefix`: the run's first tokens.
     ForcedPrefix(Vec<u32>) by forced_prefix::ForcedPrefix,
@@ -143,14 +142,14 @@ processors! {
     Temperature(f64) by temperature::Temperature,
     /// `top_k`, ≥ 1.
     TopK(u32) by top_k::TopK,
-    /// `top_p`, version 1, 0 to 1: `min_keep` counts by logit. Kept for the runs that have it.
+    /// `top_p`, version 1, 0 to 1: `min_keep` counts by logit. Kept so that stored runs replay.
     TopP(Filter) by top_p::Version1,
     /// `top_p`, version 2: `min_keep` counts by probability, the order of the rule.
     TopPV2(Filter) by top_p::Version2,
     /// `min_p`, 0 to 1.
     MinP(Filter) by min_p::MinP,
-    /// `typical`, version 1, 0 to 1: `min_keep` counts by logit, so the best logit always stays. Kept for the runs that have
-    /// it.
+    /// `typical`, version 1, 0 to 1: `min_keep` counts by logit, so the best logit always stays. Kept so that
+    /// stored runs replay.
     Typical(Filter) by typical::Version1,
     /// `typical`, version 2: `min_keep` counts by distance from the entropy, the order of the rule; 1 keeps all.
     TypicalV2(Filter) by typical::Version2,
@@ -165,7 +164,7 @@ processors! {
 }
 
 impl Processor {
-    /// Every token id among the parameters, whether its turn has come or not.
+    /// Every token id among the parameters, also those without effect at this step.
     fn named_tokens(&mut self) -> Vec<u32> {
         let mut named = NamedTokens::default();
         self.visit(&mut named);
@@ -222,7 +221,7 @@ impl Processors {
         Ok(Self { list, lookups, largest })
     }
 
-    /// Whether the row stays as the model gave it.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -239,12 +238,12 @@ impl Processors {
         self.list.iter()
     }
 
-    /// Checks that every token a parameter names is in a vocabulary of this size, before there is a row.
+    /// Checks that every token id in a parameter is below the size of the vocabulary. Needs no row.
     ///
     /// # Errors
     /// `processor_token`, with the first such id of the first such processor.
     pub fn check_vocabulary(&self, vocabulary: u32) -> Result<(), ProcessorError> {
-        // The ids themselves are looked at only where one is wrong, so that long lists cost nothing at each token.
+        // The ids are searched only if one is wrong, so that long lists cost nothing at each token.
         if self.largest.is_none_or(|largest| largest < vocabulary) {
             return Ok(());
         }
@@ -257,12 +256,12 @@ impl Processors {
         Ok(())
     }
 
-    /// Takes a row, in which every logit is finite or −∞ and one at least is finite, through all processors. After each,
-    /// `seen` gets it and the row. In time linear in the row, the history and the parameters.
+    /// Applies all processors to a row in which every logit is finite or −∞ and at least one is finite. After each, calls `seen`
+    /// with the processor and the row. Takes time linear in the row, the history and the parameters.
     ///
     /// # Errors
-    /// `processor_token` before the first acts, whatever the step; `processor_overflow`, `processor_all_banned`. The row is
-    /// then of no use.
+    /// `processor_token` before any processor acts, at any step; `processor_overflow`, `processor_all_banned`. The row is then
+    /// in an unspecified state.
     pub fn apply(
         &self,
         row: &mut [f64],

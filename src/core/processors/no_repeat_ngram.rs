@@ -1,4 +1,4 @@
-//! `no_repeat_ngram`: no n-gram occurs twice.
+//! `no_repeat_ngram`: bans tokens that would repeat an n-gram.
 
 use super::error::Problem;
 use super::history::{Window, common_prefixes};
@@ -6,7 +6,7 @@ use super::parameters::Visitor;
 use super::row::deny;
 use super::rule::{Lookup, Position, Rule};
 
-/// The length of the n-grams, and the history they are looked for in.
+/// The length of the n-grams and the history in which they are searched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ngram {
     /// Tokens of an n-gram, ≥ 1.
@@ -37,7 +37,7 @@ impl Rule for NoRepeatNgram {
         let mut history = it.window.tokens(position);
         history.reverse();
         let before = it.size as usize - 1;
-        // The token at `at` is followed, backwards, by as many tokens as match the end of the history.
+        // How many tokens before `at` match the end of the history.
         let lengths = common_prefixes(&history);
         for (at, &id) in history.iter().enumerate() {
             if lengths.get(at + 1).copied().unwrap_or(0) >= before {

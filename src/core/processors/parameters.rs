@@ -1,16 +1,16 @@
-//! The parameters of processors: their kinds, their bounds, and what is done with each of them.
+//! The parameters of processors: their types, bounds and visitors.
 
 use super::error::Problem;
 use crate::core::rank::ordered;
 
-/// The numbers a parameter may have; all of them are finite.
+/// The range of a number parameter; all numbers are finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Range {
     /// Any finite number.
     Finite,
-    /// Above this.
+    /// Greater than this.
     Above(f64),
-    /// This or more.
+    /// At least this.
     AtLeast(f64),
     /// From the first to the second.
     Within(f64, f64),
@@ -31,7 +31,7 @@ impl Range {
     }
 }
 
-/// What a list of token ids is.
+/// The kind of a list of token ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     /// A set, which may be left out where it is empty.
@@ -42,21 +42,21 @@ pub enum List {
     Sequence,
 }
 
-/// Does something with each parameter of a processor, in their order. See [`Processor::visit`](super::Processor::visit).
+/// A visitor of the parameters of a processor, in their order. See [`Processor::visit`](super::Processor::visit).
 pub trait Visitor {
     /// A number.
     fn number(&mut self, name: &'static str, value: &mut f64, range: Range);
-    /// A number of tokens, `least` or more. Where there is a default, it may be left out.
+    /// A number of tokens, at least `least`. May be omitted if there is a default.
     fn count(&mut self, name: &'static str, value: &mut u32, least: u32, default: Option<u32>);
     /// A number of tokens, 1 or more, or none.
     fn limit(&mut self, name: &'static str, value: &mut Option<u32>);
-    /// A yes or no, which is yes where it is left out.
+    /// A flag, true by default.
     fn flag(&mut self, name: &'static str, value: &mut bool);
     /// Token ids.
     fn tokens(&mut self, name: &'static str, value: &mut Vec<u32>, list: List);
     /// A set of sequences of token ids, each of at least one; of at least one sequence where it is `required`.
     fn sequences(&mut self, name: &'static str, value: &mut Vec<Vec<u32>>, required: bool);
-    /// A number for each of at least one token id, none of them twice.
+    /// At least one pair of token id and number; ids are unique.
     fn biases(&mut self, name: &'static str, value: &mut Vec<(u32, f64)>);
 }
 

@@ -1,4 +1,4 @@
-//! `presence_penalty`: takes the penalty once from the logit of each token that stands in the history.
+//! `presence_penalty`: subtracts the penalty once from the logit of each token in the history.
 
 use super::breakers::ascending;
 use super::error::Problem;

@@ -1,4 +1,4 @@
-//! `repetition_penalty`: divides a positive logit by the penalty and multiplies another, once for each token that stands in the history.
+//! `repetition_penalty`: for each token in the history, divides a positive logit by the penalty and multiplies any other by it.
 
 use super::breakers::ascending;
 use super::error::Problem;

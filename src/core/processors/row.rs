@@ -1,5 +1,5 @@
-//! What processors do to a row. −∞ is a token that is not allowed. The ids they name are below the length of the row, which is
-//! checked before.
+//! Operations of processors on a row. −∞ is a banned token. The ids of the parameters were checked against the length of the
+//! row before.
 
 use super::error::Problem;
 use crate::core::distribution::best_of;
@@ -15,12 +15,12 @@ pub(super) fn change(row: &mut [f64], with: impl Fn(u32, f64) -> f64) -> Result<
     Ok(())
 }
 
-/// A logit that was made.
+/// A computed logit, which must be finite.
 pub(super) fn finite(id: u32, logit: f64) -> Result<f64, Problem> {
     if logit.is_finite() { Ok(logit + 0.0) } else { Err(Problem::Overflow(Some(id))) }
 }
 
-/// The logit of a token, where it has one and is allowed.
+/// The logit of a token, if it is in the row and allowed.
 pub(super) fn logit_of(row: &mut [f64], id: u32) -> Option<&mut f64> {
     row.get_mut(id as usize).filter(|logit| **logit != f64::NEG_INFINITY)
 }
@@ -61,7 +61,7 @@ pub(super) fn lowest_of(logits: impl Iterator<Item = f64>) -> f64 {
 /// Bans all tokens but those with this logit or a higher one and the first `min_keep` by (logit high first, id low first).
 pub(super) fn keep_from(row: &mut [f64], least: f64, min_keep: u32) {
     let kept = row.iter().filter(|logit| **logit >= least).count();
-    // Where there are that many, the first ones are among them.
+    // If there are that many, they include the best `min_keep`.
     let best = if kept < min_keep as usize { top_k_of(row, min_keep) } else { Vec::new() };
     let mut best = best.into_iter().peekable();
     for (id, logit) in (0..).zip(row) {
@@ -73,7 +73,7 @@ pub(super) fn keep_from(row: &mut [f64], least: f64, min_keep: u32) {
 }
 
 /// Bans all tokens but these and the first `min_keep` by (logit high first, id low first).
-pub(super) fn keep_and_best(row: &mut [f64], kept: impl IntoIterator<Item = u32>, min_keep: u32) {
+pub(super) fn keep_with_minimum(row: &mut [f64], kept: impl IntoIterator<Item = u32>, min_keep: u32) {
     let best = top_k_of(row, min_keep);
     keep(row, kept.into_iter().chain(best));
 }

@@ -1,10 +1,10 @@
-//! What a processor is: a rule, and the parameters it acts by.
+//! The trait of a processor: a rule with its parameters.
 
 use super::breakers::Breakers;
 use super::error::Problem;
 use super::parameters::Visitor;
 
-/// Where a run stands: all that a processor may look at besides the row.
+/// The position of a run: everything a processor may use besides the row.
 #[derive(Clone, Copy, Debug)]
 pub struct Position<'a> {
     /// The token ids the run started from.
@@ -15,10 +15,10 @@ pub struct Position<'a> {
     pub seed: u64,
 }
 
-/// One version of a processor. Everything else about it follows from these: its form in JSON, the checks of its parameters,
-/// the schema and the types of JavaScript.
+/// One version of a processor. Its JSON form, the checks of its parameters, the schema and the TypeScript types are derived
+/// from this trait.
 pub(super) trait Rule {
-    /// Its parameters. The default stands for those that are not given.
+    /// Its parameters. `Default` gives those that are omitted.
     type Parameters: Default;
 
     /// The name in a list of settings.
@@ -27,16 +27,15 @@ pub(super) trait Rule {
     /// The version of the rule. A changed rule is a new version.
     const VERSION: u32;
 
-    /// Shows the parameters, each with its name and its bounds, in the order in which they are read, checked and written.
+    /// Visits the parameters, each with its name and bounds, in the order in which they are read, checked and written.
     fn parameters(it: &mut Self::Parameters, visitor: &mut dyn Visitor);
 
-    /// What [`apply`](Self::apply) looks up at every token, made once.
+    /// Lookup data for [`apply`](Self::apply), built once.
     fn lookup(_: &Self::Parameters) -> Lookup {
         Lookup::default()
     }
 
-    /// Whether the rule can tell where the prompt ends: whether the same ids before a step give another row where another part of
-    /// them is prompt.
+    /// Whether the result depends on where the prompt ends among the ids before a step.
     fn tells_prompt_from_tokens(_: &Self::Parameters) -> bool {
         false
     }
@@ -48,7 +47,7 @@ pub(super) trait Rule {
     fn apply(it: &Self::Parameters, row: &mut [f64], position: &Position, lookup: &Lookup) -> Result<(), Problem>;
 }
 
-/// Parameters in a form that is quick to search; empty where a processor has no such thing.
+/// Parameters in a form that is fast to search; empty if a processor needs none.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
     /// Token ids, ascending.

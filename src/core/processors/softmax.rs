@@ -1,4 +1,4 @@
-//! The probabilities of a row at temperature 1, for the processors that look at them.
+//! The probabilities of a row at temperature 1, for the processors that use them.
 
 use std::cell::Cell;
 
@@ -19,7 +19,7 @@ pub(super) struct Softmax {
 }
 
 thread_local! {
-    /// Kept from one token to the next, for runs whose processors look at probabilities: 20 bytes for each token that was ever
+    /// Reused from token to token, for runs whose processors use probabilities: 20 bytes for each of the most tokens that were
     /// allowed at once.
     static SOFTMAX: Cell<Softmax> = const { Cell::new(Softmax::new()) };
 }
@@ -76,7 +76,7 @@ impl Softmax {
     }
 
     /// The first tokens by (distance from the entropy low first, id low first), up to the one at which their probabilities
-    /// add up to `mass`, and `least` of them at least.
+    /// add up to `mass`, at least `least` of them.
     pub fn most_typical(&self, mass: f64, least: u32) -> Vec<u32> {
         let entropy = self.entropy();
         // Bits of non-negative doubles are ordered as the doubles are.

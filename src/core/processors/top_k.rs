@@ -1,4 +1,4 @@
-//! `top_k`: the k best tokens stay.
+//! `top_k`: keeps the k best tokens.
 
 use super::error::Problem;
 use super::parameters::Visitor;

@@ -1,4 +1,4 @@
-//! `top_n_sigma`: the logits stay that are at most n standard deviations below the highest.
+//! `top_n_sigma`: keeps the logits that are at most n standard deviations below the highest.
 
 use super::error::Problem;
 use super::filter::Filter;

@@ -1,14 +1,14 @@
-//! `top_p`: the smallest nucleus whose probabilities reach p.
+//! `top_p`: keeps the smallest nucleus whose probabilities reach p.
 
 use super::error::Problem;
 use super::filter::Filter;
 use super::parameters::{Range, Visitor};
-use super::row::{keep, keep_and_best};
+use super::row::{keep, keep_with_minimum};
 use super::rule::{Lookup, Position, Rule};
 use super::softmax::Softmax;
 use crate::core::distribution::nucleus;
 
-/// Version 1: `min_keep` counts by logit. Kept for the runs that have it.
+/// Version 1: `min_keep` counts by logit. Kept so that stored runs replay.
 pub(super) struct Version1;
 
 impl Rule for Version1 {
@@ -25,7 +25,7 @@ impl Rule for Version1 {
         if it.value < 1.0 {
             Softmax::of(row, |row, softmax| {
                 let kept = nucleus(&softmax.probabilities, it.value, 1);
-                keep_and_best(row, kept.into_iter().map(|at| softmax.ids[at as usize]), it.min_keep);
+                keep_with_minimum(row, kept.into_iter().map(|at| softmax.ids[at as usize]), it.min_keep);
             });
         }
         Ok(())

@@ -1,13 +1,13 @@
-//! `typical`: the tokens whose surprise is nearest to the entropy, until their probabilities reach p.
+//! `typical`: keeps the tokens whose surprise is nearest to the entropy, until their probabilities reach p.
 
 use super::error::Problem;
 use super::filter::Filter;
 use super::parameters::{Range, Visitor};
-use super::row::{keep, keep_and_best};
+use super::row::{keep, keep_with_minimum};
 use super::rule::{Lookup, Position, Rule};
 use super::softmax::Softmax;
 
-/// Version 1: `min_keep` counts by logit, so the best logit always stays. Kept for the runs that have it.
+/// Version 1: `min_keep` counts by logit, so the best logit always stays. Kept so that stored runs replay.
 pub(super) struct Version1;
 
 impl Rule for Version1 {
@@ -23,7 +23,7 @@ impl Rule for Version1 {
     fn apply(it: &Filter, row: &mut [f64], _: &Position, _: &Lookup) -> Result<(), Problem> {
         Softmax::of(row, |row, softmax| {
             let kept = softmax.most_typical(it.value, 1);
-            keep_and_best(row, kept, it.min_keep);
+            keep_with_minimum(row, kept, it.min_keep);
         });
         Ok(())
     }

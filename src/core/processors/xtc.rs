@@ -1,4 +1,4 @@
-//! `xtc` ("exclude top choices"): now and then the likeliest tokens are left out.
+//! `xtc` ("exclude top choices"): bans the most probable tokens with a given probability.
 
 use super::breakers::ascending;
 use super::error::Problem;
@@ -8,14 +8,14 @@ use super::rule::{Lookup, Position, Rule};
 use super::softmax::Softmax;
 use crate::core::splitmix::{streams, uniform};
 
-/// XTC ("exclude top choices"): now and then the likeliest tokens are left out.
+/// XTC ("exclude top choices"): bans the most probable tokens with a given probability.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Xtc {
-    /// How often, 0 to 1.
+    /// The probability that the rule acts, 0 to 1.
     pub probability: f64,
-    /// What counts as a top choice, 0 to 1.
+    /// The least probability of a top choice, 0 to 1.
     pub threshold: f64,
-    /// Token ids that are never left out.
+    /// Token ids that are never banned.
     pub exempt: Vec<u32>,
 }
 

@@ -1,5 +1,5 @@
-// The wasm within the script: deflated, which keeps the script small before any server compresses it, and in base64, which
-// every tool passes on unharmed. `bytes` is made by scripts/pkg/embed.mjs from this file.
+// The wasm embedded in the script: deflated, to keep the script small even if no server compresses it, and in base64, which
+// every tool leaves intact. scripts/pkg/embed.mjs makes `bytes` from this file.
 import { inflateSync } from "fflate";
 
 export function bytes() {

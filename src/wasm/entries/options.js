@@ -1,10 +1,10 @@
-// What the entries share: what they are given is read strictly, because what is misspelt or mistaken would be taken in silence.
+// Shared by the entries. Options are read strictly, because a misspelt one would otherwise be ignored silently.
 import { SamplerError } from "./sampler.js";
 
 /** By its tag, because a value may come from another realm (a frame, a worker, a test's sandbox). */
 const tag = (value) => Object.prototype.toString.call(value).slice(8, -1);
 
-/** The options of `init` or `initSync`, which know one option. */
+/** The options of `init` or `initSync`, which have one option each. */
 export function optionsOf(name, options = {}, option) {
   // A URL, a Response, bytes, a module and a promise have other tags.
   if (tag(options) !== "Object") throw new SamplerError("field_type", `${name} takes an object: ${name}({ ${option}: … })`);
@@ -14,7 +14,7 @@ export function optionsOf(name, options = {}, option) {
   return options;
 }
 
-/** A module, or bytes that engines compile: no engine compiles shared ones, and not all read a DataView. */
+/** A module, or bytes that every engine compiles: none compiles shared ones, and not all accept a DataView. */
 function isWasm(value) {
   if (ArrayBuffer.isView(value)) return tag(value) !== "DataView" && tag(value.buffer) === "ArrayBuffer";
   return ["ArrayBuffer", "WebAssembly.Module"].includes(tag(value));
@@ -43,7 +43,7 @@ export async function fetched(given) {
   throw new SamplerError("wasm_unavailable", `the wasm could not be fetched: ${source.status} ${source.statusText} ${source.url}`.trim());
 }
 
-/** The two functions where the wasm is there already: they read what they are given, and do nothing. */
+/** `init` and `initSync` where the wasm is already loaded: they check their options and do nothing. */
 export function ready(wasm) {
   return {
     async init(options) {

@@ -42,9 +42,9 @@ await init();
 
 const logits: Logits = new Float32Array([0, 1, 2]);
 const settings: Settings = { temperature: 0.8 };
-const lent: Float32Array = logitsBuffer(3);
-lent.set(logits);
-sampleToken(lent, settings, 0.5);
+const view: Float32Array = logitsBuffer(3);
+view.set(logits);
+sampleToken(view, settings, 0.5);
 const token: number = sampleToken(logits, settings, uniform("42", 0));
 sampleToken(new Float64Array(3), undefined, 0.5);
 sampleToken(logits, { temperature: 0 });

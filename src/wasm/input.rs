@@ -1,11 +1,11 @@
-//! Values from outside, touched safely.
+//! Safe access to JavaScript values.
 //!
-//! A getter, a proxy or an overridden property may throw or lie. What throws must come back as a `Result`: an exception
-//! that passes through Rust frames drops nothing on its way. What lies must not be believed: kinds and lengths are asked
-//! of the language's own getters, which look at the object itself and know arrays of other realms too.
+//! A getter, a proxy or an overridden property may throw or lie. An exception must become a `Result`, because one that unwinds
+//! through Rust frames drops nothing. Types and lengths are read with the built-in getters, which inspect the object itself
+//! and also recognize arrays of other realms.
 //!
-//! An array over the wasm's own memory loses it when that memory grows, and to copy an array in may grow it. Such an array
-//! is copied on JavaScript's side first ([`outside`]).
+//! An array over the wasm's own memory is detached when that memory grows, and copying an array in may grow it. Such an array
+//! is first copied in JavaScript ([`outside`]).
 
 use js_sys::{
     Array, ArrayBuffer, Float32Array, Float64Array, Function, Object, Reflect, Symbol, Uint8Array, Uint32Array,
@@ -14,9 +14,9 @@ use js_sys::{
 use wasm_bindgen::prelude::*;
 
 use super::error::sampler_error;
-use super::logits_buffer::shows_buffer;
+use super::logits_buffer::was_logits_buffer;
 
-/// The most numbers that are taken over at once, 2^26: what is made of them must fit in 4 GiB as well.
+/// The most numbers that are copied in at once, 2^26: what is computed from them must fit in 4 GiB as well.
 pub const MAX_LENGTH: u32 = 1 << 26;
 
 struct Intrinsics {
@@ -54,16 +54,16 @@ pub fn kind(value: &JsValue) -> Option<String> {
     INTRINSICS.with(|of| of.as_ref()?.kind.call0(value).ok()?.as_string())
 }
 
-/// Refuses a typed array whose memory is gone: it was sent to another thread, or wasm's memory has grown.
+/// Refuses a detached typed array: its buffer was sent to another thread, or wasm's memory has grown.
 ///
 /// # Errors
-/// `logits_buffer_detached` where `logitsBuffer` lent that memory, else `array_detached`.
+/// `logits_buffer_detached` for a view of `logitsBuffer`, else `array_detached`.
 pub fn attached(array: &JsValue) -> Result<(), JsValue> {
     let attached = INTRINSICS.with(|of| of.as_ref().is_none_or(|of| of.values.call0(array).is_ok()));
     if attached {
         return Ok(());
     }
-    if shows_buffer(array) {
+    if was_logits_buffer(array) {
         let message = "the buffer was lent before wasm's memory grew; ask logitsBuffer for it again, then fill it";
         return Err(sampler_error("logits_buffer_detached", message));
     }
@@ -72,11 +72,11 @@ pub fn attached(array: &JsValue) -> Result<(), JsValue> {
     Err(sampler_error("array_detached", &message))
 }
 
-/// A typed array over the wasm's own memory, copied out of it; any other value as it is. For all values of a call before
-/// the first of them is copied in, which may grow the memory.
+/// A copy of a typed array over the wasm's own memory; any other value unchanged. Must be called for all values of a call
+/// before the first of them is copied in, because that may grow the memory.
 ///
 /// # Errors
-/// What the engine throws where it has no memory for the copy.
+/// The engine's error if it has no memory for the copy.
 pub fn outside(value: &JsValue) -> Result<JsValue, JsValue> {
     if !ArrayBuffer::is_view(value) {
         return Ok(value.clone());
@@ -92,24 +92,24 @@ pub fn outside(value: &JsValue) -> Result<JsValue, JsValue> {
     Reflect::construct(constructor.unchecked_ref::<Function>(), &Array::of1(value))
 }
 
-/// Whether a value is an object as `{}` makes them: no array and of no class. A promise, a map or a date has nothing to
-/// read in it, and would pass for an object without fields.
+/// Whether a value is a plain object like `{}`: not an array and not of a class. A promise, a map or a date would look like an
+/// object without fields.
 pub fn is_plain(value: &JsValue) -> Result<bool, JsValue> {
     if !value.is_object() || is_array(value) {
         return Ok(false);
     }
     let prototype = Reflect::get_prototype_of(value)?;
-    // Of any realm: the prototype of `{}` is the one that has none itself.
+    // For any realm: the prototype of `{}` has no prototype.
     Ok(prototype.is_null() || Reflect::get_prototype_of(&prototype)?.is_null())
 }
 
-/// `Array.isArray`, false also for a proxy that was revoked.
+/// `Array.isArray`, but false for a revoked proxy.
 pub fn is_array(value: &JsValue) -> bool {
     let answer = INTRINSICS.with(|of| of.as_ref()?.is_array.call1(&JsValue::UNDEFINED, value).ok()?.as_bool());
     answer.unwrap_or(false)
 }
 
-/// The length of an array, as far as it is one.
+/// The length of an array.
 pub fn length(array: &JsValue) -> Result<u32, JsValue> {
     if kind(array).is_some() {
         attached(array)?;
@@ -128,7 +128,7 @@ pub fn each<T>(array: &JsValue, mut one: impl FnMut(u32, JsValue) -> Result<T, J
     }
     let array = &outside(array)?;
     let mut list = Vec::new();
-    // The length of an array whose first element is refused does not matter.
+    // A refused element is reported before a length above the limit.
     let length = Reflect::get(array, &"length".into())?.as_f64().unwrap_or(0.0);
     let mut at = 0;
     while f64::from(at) < length {
@@ -148,8 +148,8 @@ fn too_long(length: f64) -> JsValue {
     )
 }
 
-/// The typed array itself, or a copy by the language's own constructor, without any property somebody could have put there;
-/// `kin` is an array of its kind.
+/// The typed array itself, or a copy by the built-in constructor if its prototype or `length` was changed; `kin` is an array of
+/// the same type.
 fn plain(array: &JsValue, kin: &Object) -> Result<JsValue, JsValue> {
     if Object::get_prototype_of(kin) == Object::get_prototype_of(array)
         && Reflect::get_own_property_descriptor(array.unchecked_ref::<Object>(), &"length".into())?.is_undefined()
@@ -160,26 +160,26 @@ fn plain(array: &JsValue, kin: &Object) -> Result<JsValue, JsValue> {
     Reflect::construct(constructor.unchecked_ref::<Function>(), &Array::of1(array))
 }
 
-/// Refuses what there is no memory for, because what copies an array would abort.
+/// Refuses an array that does not fit in memory, because copying it would abort.
 fn room(length: u32, size: usize) -> Result<(), JsValue> {
     if length > MAX_LENGTH {
         return Err(too_long(f64::from(length)));
     }
     let mut bytes: Vec<u8> = Vec::new();
     let reserved = bytes.try_reserve_exact(length as usize * size);
-    // Memory that is not looked at need not be asked for.
+    // The optimizer may remove an allocation that is not used.
     std::hint::black_box(&bytes);
     reserved.map_err(|_| sampler_error("out_of_memory", &format!("there is no memory for {length} numbers")))
 }
 
 macro_rules! copies {
     ($($name:ident $array:ident $number:ty;)*) => {$(
-        /// The numbers of a typed array of this kind.
+        /// The numbers of a typed array of this type.
         pub fn $name(value: &JsValue) -> Result<Vec<$number>, JsValue> {
-            // Asked first: what is done with such an array throws errors of its own.
+            // Checked first, because operations on a detached array throw other errors.
             attached(value)?;
             let array: $array = plain(&outside(value)?, &$array::new_with_length(0))?.unchecked_into();
-            // This may grow the memory, which the array does not show.
+            // This may grow the memory; the array is not a view of it.
             room(array.length(), size_of::<$number>())?;
             Ok(array.to_vec())
         }
