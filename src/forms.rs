@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::compare::comparison::Comparison;
+use crate::compare::records::first_divergence;
 use crate::compare::traces::traces_of;
 use crate::compare::verify::{self, Divergence, Draw};
 use crate::core::decision::Decision;
@@ -687,4 +688,34 @@ fn a_claim_is_as_declared() {
     is_as_declared::<Claim>(&claim.to_string(), |value| {
         wire::claim::Claim::from_object(object_of(&value)).err().map(|error| error.code())
     });
+}
+
+#[test]
+fn a_comparison_is_as_declared() {
+    let (run, frame, ..) = example();
+    let record = wire::record::RecordFile {
+        identity: Identity::of_this_release(),
+        start: wire::state::GeneratorState { tokens: vec![], ..run.state().clone() },
+        tokens: run.tokens().to_vec(),
+        draws_used: None,
+        frames: Some(vec![Some(frame)]),
+        decisions: None,
+        stop: Stop::default(),
+    };
+    let mut other = record.clone();
+    other.identity.target = None;
+    other.frames = Some(vec![Some(Frame::dense(0, &[0.5f32, 1.0, 1.75]).unwrap())]);
+    for values in [false, true] {
+        let comparison = serde_json::to_value(first_divergence(&record, &other, values)).unwrap();
+        assert!(!comparison["release"].as_array().unwrap().is_empty() && comparison["first"].is_object());
+        let schema = schema_of::<Comparison>();
+        jsonschema::validate(&schema, &comparison).unwrap();
+        let mut found = Vec::new();
+        objects(&schema, &schema, &comparison, "", &mut found);
+        for (place, schema) in found {
+            let fields = comparison.pointer(&place).unwrap().as_object().unwrap();
+            let declared = schema["properties"].as_object().unwrap();
+            assert!(fields.keys().all(|name| declared.contains_key(name)), "{place}");
+        }
+    }
 }

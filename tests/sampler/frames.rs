@@ -368,3 +368,16 @@ fn the_bound_of_a_run_is_reached() {
     let frame = Frame::for_run(0, &vec![third; 1000], &all, &none).unwrap();
     assert_eq!(frame.encode().len() as u64, Frame::max_bytes_for_run(1000, &all, &none));
 }
+
+/// Where few tokens are allowed, a sparse frame holds all of them and suffices for processors too.
+#[test]
+fn a_sparse_frame_of_all_allowed_tokens_goes_through_the_processors() {
+    let mut row = vec![f32::NEG_INFINITY; 512];
+    (row[3], row[7]) = (2.0, 1.0);
+    let greedy = Settings::new(0.0, 0, 1.0).unwrap();
+    let processors = Processors::new(vec![Processor::Deny(vec![3])]).unwrap();
+    let mut run = Run::with_processors(vec![], 5, greedy, processors);
+    let frame = Frame::for_run(0, &row, run.settings(), run.processors()).unwrap();
+    assert_eq!(frame.layout(), Layout::Sparse);
+    assert_eq!(run.step_with_frame(&frame).unwrap(), 7);
+}

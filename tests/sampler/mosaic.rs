@@ -336,3 +336,14 @@ fn a_greedy_trace_tells_minus_zero_by_its_digest_and_names_it_as_zero() {
     let text = serde_json::to_string(&traces).unwrap();
     assert!(!text.contains("-0"), "{text}");
 }
+
+#[test]
+fn a_state_that_is_not_loaded_names_the_processor_at_fault() {
+    let processor = r#"{"name": "min_p", "version": 1, "p": 0.1}"#;
+    let text = format!(
+        r#"{{"contract": "quillmate-v1", "format": 1, "seed": "1", "step": 0, "prompt": [], "tokens": [], "settings":
+        {{"temperature": 1, "top_k": 0, "top_p": 1, "processors": [{processor}, {processor}]}}}}"#
+    );
+    let error = AnyState::from_json(&text).unwrap_err();
+    assert_eq!((error.code(), error.index()), ("processor_repeated", Some(1)));
+}

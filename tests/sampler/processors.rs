@@ -658,11 +658,14 @@ fn without_the_prompt_only_emitted_tokens_count() {
 
 #[test]
 fn special_tokens_are_left_alone_where_they_are_exempt_and_not_otherwise() {
-    let exempt = |exempt| Processor::RepetitionPenalty(Penalty { penalty: 2.0, window: Window::default(), exempt });
-    let (mut spared, mut halved) = ([4.0, 4.0], [4.0, 4.0]);
-    apply(vec![exempt(vec![0])], &mut spared, &[0, 1], 0);
-    apply(vec![exempt(vec![])], &mut halved, &[0, 1], 0);
-    assert_eq!((spared, halved), ([4.0, 2.0], [2.0, 2.0]));
+    // Each of the three makes a logit of 4 one of 2.
+    for rule in [Processor::RepetitionPenalty, Processor::FrequencyPenalty, Processor::PresencePenalty] {
+        let exempt = |exempt| rule(Penalty { penalty: 2.0, window: Window::default(), exempt });
+        let (mut spared, mut lowered) = ([4.0, 4.0], [4.0, 4.0]);
+        apply(vec![exempt(vec![0])], &mut spared, &[0, 1], 0);
+        apply(vec![exempt(vec![])], &mut lowered, &[0, 1], 0);
+        assert_eq!((spared, lowered), ([4.0, 2.0], [2.0, 2.0]), "{}", exempt(vec![]).name());
+    }
     // XTC leaves out both top choices here; a newline may be kept.
     let xtc = |exempt| Processor::Xtc(Xtc { probability: 1.0, threshold: 0.2, exempt });
     let row = [0.4f64, 0.35, 0.25].map(ln);
