@@ -310,9 +310,7 @@ export interface MosaicState {
 }
 
 /** How a run of the older contract chooses its tokens. */
-export type StoredStrategy =
-| { kind: "greedy" }
-| { kind: "sample"; temperature: number; top_k: number; top_p: number };
+export type StoredStrategy = { kind: "greedy" } | { kind: "sample"; temperature: number; top_k: number; top_p: number };
 
 /** What a check of a claim found. */
 export type Verdict =

@@ -47,7 +47,7 @@ pub fn declaration(name: &str, schema: &Value) -> String {
         writeln!(text, "export interface {name} {one}")
     } else if one.starts_with('\n') {
         writeln!(text, "export type {name} ={one};")
-    } else if "export type  = ;".len() + name.len() + one.len() <= 130 {
+    } else if one.contains('\n') || "export type  = ;".len() + name.len() + one.len() <= 130 {
         writeln!(text, "export type {name} = {one};")
     } else {
         writeln!(text, "export type {name} =\n  | {};", one.replace(" | ", "\n  | "))
@@ -93,14 +93,20 @@ pub fn typescript(schema: &Value, indent: &str) -> String {
         return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
     }
     if let Value::Array(list) = &schema["oneOf"] {
-        if list.iter().all(|one| one.get("const").is_some()) {
+        if list.iter().all(|one| one.get("const").is_some() || one.get("enum").is_some()) {
             return list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
         }
-        let one = |one| format!("\n{indent}  | {}", typescript(one, &format!("{indent}    ")));
-        let union = list.iter().map(one).collect::<String>();
+        let short = list.iter().map(|one| typescript(one, indent)).collect::<Vec<_>>().join(" | ");
+        let union = if !short.contains('\n') && indent.len() + short.len() <= 100 {
+            short
+        } else {
+            let one = |one| format!("\n{indent}  | {}", typescript(one, &format!("{indent}    ")));
+            list.iter().map(one).collect::<String>()
+        };
         // A choice of some fields, beside others.
         return if schema["properties"].is_object() {
-            format!("{} & ({union}\n{indent})", object(schema, indent))
+            let end = if union.contains('\n') { format!("\n{indent}") } else { String::new() };
+            format!("{} & ({union}{end})", object(schema, indent))
         } else {
             union
         };

@@ -30,7 +30,7 @@ function inSource() {
     }
   }
   const verify = "src/compare/verify.rs";
-  add(all(read(verify), /Err\(\(\s*"(\w+)"/g), verify);
+  add(all(read(verify), /(?:Err\(\(|\brefuse\(|Refused \{ code: )\s*"(\w+)"/g), verify);
   for (const [path, text] of files("src/wasm/", ".js")) add(all(text, /new SamplerError\("(\w+)"/g), path);
   return found;
 }

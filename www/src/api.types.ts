@@ -111,7 +111,28 @@ export type ErrorCode =
   | "too_many_connections"
   | "store_full"
   | "disk_full"
-  | "field_type" | "temperature_out_of_range" | "top_k_out_of_range" | "top_p_out_of_range" | "seed_not_string" | "seed_malformed" | "processor_unknown" | "processor_version_unknown" | "processor_parameter" | "processor_empty" | "processor_token_repeated" | "processor_repeated" | "processor_token" | "contract_unknown" | "format_unknown" | "step_mismatch" | "constraint_dead_end" | "constraint_violated" | "constraint_vocabulary" | "constraint_empty" | "constraint_too_complex" | "constraint_failed";
+  | "field_type"
+  | "temperature_out_of_range"
+  | "top_k_out_of_range"
+  | "top_p_out_of_range"
+  | "seed_not_string"
+  | "seed_malformed"
+  | "processor_unknown"
+  | "processor_version_unknown"
+  | "processor_parameter"
+  | "processor_empty"
+  | "processor_token_repeated"
+  | "processor_repeated"
+  | "processor_token"
+  | "contract_unknown"
+  | "format_unknown"
+  | "step_mismatch"
+  | "constraint_dead_end"
+  | "constraint_violated"
+  | "constraint_vocabulary"
+  | "constraint_empty"
+  | "constraint_too_complex"
+  | "constraint_failed";
 
 /** Which model a run belongs to. Logits of another file are other numbers, so a run goes on under this one only. */
 export interface Model {
@@ -218,10 +239,7 @@ export interface RunFromText {
 }
 
 /** What a text must fit. */
-export type Constraint =
-  | { json_schema: Record<string, unknown> }
-  | { lark: string }
-  | { regex: string };
+export type Constraint = { json_schema: Record<string, unknown> } | { lark: string } | { regex: string };
 
 /** A run that begins with a state. */
 export interface RunFromState {
@@ -264,20 +282,12 @@ export interface Run {
 export type Status = "running" | "finished" | "stopped" | "failed";
 
 /** The constraint of a run, as a client sees it. */
-export type RunConstraint =
-  | {
+export type RunConstraint = {
   /** What reads it, by name and version. */
   engine: string;
   /** SHA-256, in hex, of the constraint's compact JSON: `engine` first and without this. */
   sha256: string;
-} & (
- 
-  | { json_schema: Record<string, unknown> }
- 
-  | { lark: string }
- 
-  | { regex: string }
-);
+} & ({ json_schema: Record<string, unknown> } | { lark: string } | { regex: string });
 
 /** The end of a stream. */
 export interface End {
