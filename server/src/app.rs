@@ -1,4 +1,4 @@
-//! What every request can reach.
+//! The state that every request can use.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::model::LanguageModel;
 use crate::model::smollm2::Progress;
 use crate::store::{Room, Store};
 
-/// Checks of whole runs at once: each may hold a run's frames in memory.
+/// Verifications that may run at once: each may hold a run's frames in memory.
 const VERIFICATIONS: usize = 2;
-/// Constraints being tried at once: each may take memory and time before it is refused.
+/// Constraints that may be compiled at once for new runs: each may take memory and time before it is refused.
 const TRIALS: usize = 2;
 /// Texts whose tokens are looked for at once: it takes hundreds of times their bytes. So many prompts, and so many texts
 /// of `/api/tokenize` beside them, which are longer and must not hold up those who write.
@@ -29,31 +29,31 @@ const TRIAL: Duration = Duration::from_secs(2);
 
 /// The server's parts.
 pub struct App {
-    /// What is kept.
+    /// The store.
     pub store: Arc<Store>,
-    /// Bells for watchers.
+    /// Wakes watchers.
     pub hub: Arc<Hub>,
-    /// Who writes.
+    /// The engine.
     pub engine: engine::Handle,
     /// Compiled constraints.
     pub constraints: Arc<Constraints>,
     /// The model, once it is loaded.
     pub model: Arc<OnceLock<Arc<dyn LanguageModel>>>,
-    /// How far it is.
+    /// How much of it has been loaded.
     pub progress: Arc<Progress>,
-    /// How much of everything.
+    /// The limits.
     pub limits: Limits,
     /// Becomes true when the server is about to stop.
     pub stopping: watch::Receiver<bool>,
-    /// Streams that may still be opened.
+    /// Permits for streams.
     pub streams: Arc<Semaphore>,
-    /// Checks that may still be made.
+    /// Permits for verifications.
     pub verifications: Arc<Semaphore>,
-    /// Constraints that may still be tried.
+    /// Permits for trying constraints.
     pub trials: Arc<Semaphore>,
-    /// Prompts whose tokens may still be looked for.
+    /// Permits for tokenizing prompts.
     pub prompts: Arc<Semaphore>,
-    /// Texts of `/api/tokenize` whose tokens may still be looked for.
+    /// Permits for tokenizing texts of `/api/tokenize`.
     pub texts: Arc<Semaphore>,
     /// How long a client may take for a request's body.
     pub body_deadline: Duration,
@@ -91,7 +91,7 @@ impl App {
         }
     }
 
-    /// The model, or why not yet.
+    /// The model, or the refusal while it is being loaded.
     pub fn model(&self) -> Result<Arc<dyn LanguageModel>, ApiError> {
         self.model.get().cloned().ok_or_else(|| {
             ApiError::new(Code::ModelLoading, "the model is still being loaded; /api/health says how far it is")
@@ -152,7 +152,7 @@ impl App {
         .map_err(from_model)
     }
 
-    /// Does something with the store without holding up other requests.
+    /// Uses the store without holding up other requests.
     pub async fn with_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> T + Send + 'static,

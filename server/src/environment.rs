@@ -1,4 +1,4 @@
-//! The circumstances this server computes in, for the records of its runs. No bit of a run depends on them.
+//! The environment this server computes in, for the records of its runs. No bit of a run depends on it.
 
 use quillmate_sampler::{BUILD_FEATURES, Environment};
 

@@ -1,4 +1,4 @@
-//! What a caller is told when something is refused: a status, a stable code, a message for people, and the value at fault.
+//! Refusals as clients see them: a status, a stable code, a message for people, and the value at fault.
 
 use std::borrow::Cow;
 
@@ -61,7 +61,7 @@ codes! {
     FieldUnknown = "field_unknown", BAD_REQUEST;
     /// A field of the body or the query is given twice.
     FieldRepeated = "field_repeated", BAD_REQUEST;
-    /// The body broke off.
+    /// The body ended early.
     BodyIncomplete = "body_incomplete", BAD_REQUEST;
     /// The prompt has no tokens.
     PromptEmpty = "prompt_empty", BAD_REQUEST;
@@ -75,67 +75,67 @@ codes! {
     TextNotEncodable = "text_not_encodable", BAD_REQUEST;
     /// A token id of the state is not below `vocab`, with its `index` in prompt and tokens together and `limit`.
     TokenOutOfRange = "token_out_of_range", BAD_REQUEST;
-    /// `from` is no step of the run.
+    /// `from` is not a step of the run.
     FromOutOfRange = "from_out_of_range", BAD_REQUEST;
     /// The constraint has more bytes than `constraint_bytes`, with `value` and `limit`.
     ConstraintTooLong = "constraint_too_long", BAD_REQUEST;
     /// The constraint has more than one of its three fields.
     ConstraintAmbiguous = "constraint_ambiguous", BAD_REQUEST;
-    /// The constraint is no schema, grammar or regular expression, or says nothing that can be written.
+    /// The constraint is not a valid schema, grammar or regular expression, or no text can fit it.
     ConstraintInvalid = "constraint_invalid", BAD_REQUEST;
-    /// The call carries no token, see *Who may ask*.
+    /// The call has no token, see *Who may ask*.
     TokenMissing = "token_missing", UNAUTHORIZED;
-    /// The call carries another token than the server's.
+    /// The call's token is not the server's.
     TokenWrong = "token_wrong", UNAUTHORIZED;
     /// The request does not name this server, or names two; `--allow-host` adds a name.
     HostRefused = "host_refused", FORBIDDEN;
-    /// A page of another server asks, or two are named; `--allow-origin` lets a page ask.
+    /// The page is from another origin, or two origins are given; `--allow-origin` allows an origin.
     OriginRefused = "origin_refused", FORBIDDEN;
     /// There is nothing at this path.
     NotFound = "not_found", NOT_FOUND;
     /// There is no run with this `id`.
     RunNotFound = "run_not_found", NOT_FOUND;
-    /// No tokenizer with this digest is kept.
+    /// No tokenizer with this digest is stored.
     TokenizerNotFound = "tokenizer_not_found", NOT_FOUND;
     /// The path has no such method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
     /// The body did not come in time, with `limit` in milliseconds.
     BodyTimeout = "body_timeout", REQUEST_TIMEOUT;
-    /// The run is whole; there is nothing to resume.
+    /// The run is complete; there is nothing to resume.
     RunFinished = "run_finished", CONFLICT;
     /// The run is being written; stop it first.
     RunRunning = "run_running", CONFLICT;
     /// The run belongs to another model, with `run_model` and `loaded_model`.
     ModelMismatch = "model_mismatch", CONFLICT;
-    /// The constraint is of another `engine` than this server has.
+    /// The constraint's `engine` is not this server's.
     ConstraintMismatch = "constraint_mismatch", CONFLICT;
-    /// The run's start, length or constraint in the store is not what was asked for.
+    /// The stored start, length or constraint of the run is not the requested one.
     StoreAltered = "store_altered", CONFLICT;
     /// The body has more bytes than `body_bytes`, with `limit`.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE;
     /// The body was not sent as `Content-Type: application/json`.
     BodyNotJson = "body_not_json", UNSUPPORTED_MEDIA_TYPE;
-    /// As many runs are being written as may be, with `limit`.
+    /// The limit of runs is reached, with `limit`.
     TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS;
-    /// As many streams are being watched as may be, with `limit`.
+    /// The limit of streams is reached, with `limit`.
     TooManyStreams = "too_many_streams", TOO_MANY_REQUESTS;
     /// The server failed; its log says why.
     Internal = "internal", INTERNAL_SERVER_ERROR;
-    /// No run can be begun now, with `problems`.
+    /// No run can be started now, with `problems`.
     NotReady = "not_ready", SERVICE_UNAVAILABLE;
     /// The model is still being loaded. Stored runs can be read, watched and verified meanwhile.
     ModelLoading = "model_loading", SERVICE_UNAVAILABLE;
     /// The server is stopping.
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE;
-    /// The tokens of other texts are being looked for.
+    /// Other texts are being tokenized.
     TokenizerBusy = "tokenizer_busy", SERVICE_UNAVAILABLE;
     /// Other constraints are being read.
     ConstraintsBusy = "constraints_busy", SERVICE_UNAVAILABLE;
-    /// As many connections are open as may be, with `limit`.
+    /// The limit of connections is reached, with `limit`.
     TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE;
-    /// Frames take all the bytes they may, with `used`, `needed` and `limit`.
+    /// The limit of frame bytes is reached, with `used`, `needed` and `limit`.
     StoreFull = "store_full", INSUFFICIENT_STORAGE;
-    /// The disk has no room, of a new run with `free` and `needed`.
+    /// The disk is full; for a new run with `free` and `needed`.
     DiskFull = "disk_full", INSUFFICIENT_STORAGE;
 }
 
@@ -189,7 +189,7 @@ impl JsonSchema for ErrorCode {
     }
 }
 
-/// What every refusal answers with.
+/// The answer of every refusal.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ErrorAnswer {
@@ -197,7 +197,7 @@ pub struct ErrorAnswer {
     pub error: Refused,
 }
 
-/// A refusal. Which details it has is said with its code.
+/// A refusal. The description of its code says which details it has.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Refused {
@@ -222,7 +222,7 @@ pub struct Refused {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub used: Option<u64>,
-    /// Bytes of frames the disk has room for.
+    /// Bytes the disk has for frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub free: Option<u64>,
@@ -230,7 +230,7 @@ pub struct Refused {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub needed: Option<u64>,
-    /// How much there may be.
+    /// The limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub limit: Option<u64>,
@@ -246,13 +246,13 @@ pub struct Refused {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Identity")]
     pub loaded_model: Option<Identity>,
-    /// Why no run can be begun.
+    /// Why no run can be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Problem>")]
     pub problems: Option<Vec<Problem>>,
 }
 
-/// One reason why no run can be begun.
+/// A reason why no run can be started.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Problem {
@@ -262,7 +262,7 @@ pub struct Problem {
     pub message: &'static str,
 }
 
-/// What keeps a server from beginning a run.
+/// What prevents the server from starting a run.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemCode {
@@ -270,7 +270,7 @@ pub enum ProblemCode {
     ShuttingDown,
     /// The model is still being loaded.
     ModelLoading,
-    /// Frames take all the bytes they may.
+    /// The limit of frame bytes is reached.
     StoreFull,
     /// The disk has no room for another run.
     DiskFull,
@@ -287,7 +287,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// Seconds after which a call that was refused for now may be made again.
+    /// Seconds after which a temporarily refused call may be repeated.
     pub const RETRY_AFTER: u8 = 1;
 
     /// A refusal with a code of the server, whose status it has, and a message.
@@ -377,7 +377,7 @@ impl From<TakeError> for ApiError {
     }
 }
 
-/// A store's failure, told to a caller.
+/// A failure of the store as a refusal.
 pub fn from_store(error: StoreError) -> ApiError {
     match error {
         StoreError::DiskFull => {
@@ -391,7 +391,7 @@ pub fn from_store(error: StoreError) -> ApiError {
     }
 }
 
-/// A model's failure, told to a caller.
+/// A failure of the model as a refusal.
 pub fn from_model(error: ModelError) -> ApiError {
     match error {
         ModelError::NotEncodable(character) => ApiError::new(

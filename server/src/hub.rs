@@ -1,12 +1,12 @@
-//! Tells watchers that a run has moved. It says only *that*: what has happened is read from the store, so nothing can be
-//! shown that is not stored, and a watcher who was slow has missed nothing.
+//! Wakes watchers when a run has advanced. The steps themselves are read from the store, so only stored steps are shown, and
+//! a slow watcher misses nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// A bell for each run somebody watches.
+/// A notifier for each run that is watched.
 #[derive(Debug, Default)]
 pub struct Hub {
     bells: Mutex<HashMap<String, watch::Sender<()>>>,
@@ -17,14 +17,14 @@ impl Hub {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A bell that rings from now on; those nobody listens to any more are put away.
+    /// Subscribes to a run from now on, and removes notifiers without subscribers.
     pub fn watch(&self, run: &str) -> watch::Receiver<()> {
         let mut bells = self.bells();
         bells.retain(|_, bell| bell.receiver_count() > 0);
         bells.entry(run.to_owned()).or_default().subscribe()
     }
 
-    /// Rings for whoever listens.
+    /// Wakes the subscribers.
     pub fn ring(&self, run: &str) {
         if let Some(bell) = self.bells().get(run) {
             bell.send_replace(());

@@ -1,6 +1,6 @@
 //! Quillmate's server: a language model whose runs come back bit for bit.
 //!
-//! A request becomes a run, a run becomes steps, and every step (logits and token) is on disk before anybody sees it.
+//! A request starts a run, and every step of it (logits and token) is on disk before a client sees it.
 //! The tokens are chosen by [`quillmate_sampler`], the same code that runs in the page; see `API.md` for the calls.
 
 pub mod app;

@@ -1,7 +1,7 @@
-//! How much of everything, and what is said beyond it.
+//! The limits, and the refusals beyond them.
 //!
-//! Nothing is ever pruned: where room runs out, the *next* thing is refused, and a run that was accepted has its room
-//! set aside for its last step.
+//! Nothing is deleted to make room: when a limit is reached, the next request is refused. Room for the last step of an
+//! accepted run is reserved.
 
 use quillmate_sampler::{Frame, GeneratorState};
 use schemars::JsonSchema;
@@ -32,7 +32,7 @@ pub struct Limits {
     /// Streams being watched at once.
     #[arg(long = "max-streams", value_name = "N", default_value_t = 64)]
     pub streams: usize,
-    /// Bytes of frames kept on disk, running runs counted with the most they can need.
+    /// Bytes of frames on disk. Running runs count with the most they can need.
     #[arg(long = "max-frame-bytes", value_name = "N", default_value_t = 2 << 30)]
     pub frame_bytes: u64,
 }
@@ -56,7 +56,7 @@ impl Limits {
         over(Code::PromptTooLong, "tokens of prompt, at the least,", least as u64, self.prompt_tokens as u64)
     }
 
-    /// Refuses a length of nothing or of too much.
+    /// Refuses a length that is 0 or too large.
     pub fn check_length(&self, length: u64) -> Result<u32, ApiError> {
         match u32::try_from(length) {
             Ok(short) if (1..=self.run_tokens).contains(&short) => Ok(short),

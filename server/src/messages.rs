@@ -23,45 +23,45 @@ use crate::limits::Limits;
 use crate::model::Identity;
 use crate::store::Status;
 
-/// How far the server is, and what it has done since its start.
+/// Whether the model is loaded, and what the server has done since its start.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Health {
-    /// Whether the model is there.
+    /// Whether the model is loaded.
     pub status: HealthStatus,
     /// How much of the model file has been read.
     pub loaded_bytes: u64,
     /// The size of the model file.
     pub total_bytes: u64,
-    /// What was done since the server's start.
+    /// Work since the server's start.
     pub work: Work,
 }
 
-/// Whether the model is there.
+/// Whether the model is loaded.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// It is being loaded.
     Loading,
-    /// It is there.
+    /// It is loaded.
     Ready,
 }
 
-/// What was done since the server's start. `--drafts 0` turns speculation off; no text and no frame depends on it.
+/// Work since the server's start. `--drafts 0` turns speculation off; no text and no frame depends on it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Work {
     /// Passes through the model that gave new tokens.
     pub passes: u64,
-    /// The tokens.
+    /// Tokens emitted.
     pub tokens: u64,
-    /// Tokens drafted from the story itself for those passes.
+    /// Tokens drafted from the text itself for those passes.
     pub drafted: u64,
-    /// Drafts that were right.
+    /// Drafted tokens that were accepted.
     pub accepted: u64,
 }
 
-/// A run could be begun now.
+/// A run can be started now.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Ready {
@@ -70,7 +70,7 @@ pub struct Ready {
     pub ready: bool,
 }
 
-/// The loaded model, and how much the server takes of each thing.
+/// The loaded model, and the server's limits.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ModelInfo<'a> {
@@ -81,7 +81,7 @@ pub struct ModelInfo<'a> {
     pub context: usize,
     /// The tokens after which a text is over.
     pub end_tokens: &'a [u32],
-    /// How much the server takes of each thing.
+    /// The server's limits.
     pub limits: &'a Limits,
 }
 
@@ -93,7 +93,7 @@ pub struct Tokens {
     pub tokens: Vec<u32>,
 }
 
-/// A run. It is the server's: it goes on whether or not anybody watches, and after a restart.
+/// A run. The server continues it whether or not a client watches, and after a restart.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Run<'a> {
@@ -110,12 +110,12 @@ pub struct Run<'a> {
     pub start: &'a GeneratorState,
     /// What was emitted after the start.
     pub tokens: &'a [u32],
-    /// The text of these tokens, as far as its characters are whole. Only in a finished run, half a character at the end
-    /// shows as U+FFFD. `null`: the tokenizer is not kept.
+    /// The text of these tokens, up to the last complete character. In a finished run an incomplete character at the end
+    /// is U+FFFD. `null`: the tokenizer is not stored.
     pub text: Option<String>,
     /// The model it belongs to.
     pub model: &'a Identity,
-    /// What its text must fit.
+    /// The constraint on its text.
     pub constraint: Option<Shown<'a>>,
 }
 
@@ -150,11 +150,11 @@ pub struct RecordHead<'a> {
     pub stop: Stop,
 }
 
-/// A text whose tokens are asked for.
+/// A text to be tokenized.
 #[derive(Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Tokenize {
-    /// The text. Special tokens are not looked for in it.
+    /// The text. Special tokens in it are not recognized.
     pub text: String,
 }
 
@@ -179,7 +179,7 @@ pub enum NewRun {
 #[derive(Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunFromText {
-    /// The text that is gone on with. Special tokens are not looked for in it.
+    /// The text to continue. Special tokens in it are not recognized.
     pub prompt: String,
     /// Unsigned 64-bit integer in decimal.
     #[schemars(with = "String", regex(pattern = "^(0|[1-9][0-9]{0,19})$"))]
@@ -190,7 +190,7 @@ pub struct RunFromText {
     /// How many tokens to emit, at most `run_tokens`.
     #[schemars(range(min = 1))]
     pub length: u64,
-    /// What the text must fit, where it must fit anything.
+    /// The constraint on the text.
     #[schemars(with = "Source", skip_serializing_if = "Option::is_none")]
     pub constraint: Option<StoredConstraint>,
 }
@@ -205,7 +205,7 @@ pub struct RunFromState {
     /// How many tokens to emit, at most `run_tokens`.
     #[schemars(range(min = 1))]
     pub length: u64,
-    /// What the tokens after the prompt must fit, where they must fit anything.
+    /// The constraint on the tokens after the prompt.
     #[schemars(with = "Source", skip_serializing_if = "Option::is_none")]
     pub constraint: Option<StoredConstraint>,
 }
@@ -245,8 +245,7 @@ pub struct StreamQuery {
 #[derive(Debug, JsonSchema)]
 #[allow(dead_code, reason = "the query is read by hand, as its refusals are promised too")]
 pub struct TokenTableQuery {
-    /// The tokenizer's digest: its table never changes, and may be of a model used before. Without it the table is the
-    /// loaded model's.
+    /// Digest of the tokenizer, which may be that of an earlier model. Without it the answer is the loaded model's table.
     #[schemars(with = "String", skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The calls of API.md. Each reads its input strictly, asks, and answers; what a client sends are claims.
+//! The calls of API.md. Each reads its input strictly; nothing a client sends is trusted.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
@@ -58,13 +58,13 @@ fn routes() -> Vec<(Call, MethodRouter<Arc<App>>)> {
         |method, path, name, does| Call::new(method, path, name, does).refuses(&[Code::RunNotFound, Code::DiskFull]);
     vec![
         route(
-            Call::new(Method::GET, "/api/health", "health", "How far the server is, and what it has done.")
-                .answers::<Health>(StatusCode::OK, "How far it is."),
+            Call::new(Method::GET, "/api/health", "health", "Whether the model is loaded, and what the server has done.")
+                .answers::<Health>(StatusCode::OK, "The status."),
             health,
         ),
         route(
-            Call::new(Method::GET, "/api/ready", "ready", "Whether a run could be begun now.")
-                .answers::<Ready>(StatusCode::OK, "It could.")
+            Call::new(Method::GET, "/api/ready", "ready", "Whether a run can be started now.")
+                .answers::<Ready>(StatusCode::OK, "A run can be started.")
                 .refuses(&[Code::NotReady]),
             ready,
         ),
@@ -95,7 +95,7 @@ fn routes() -> Vec<(Call, MethodRouter<Arc<App>>)> {
             tokenize,
         ),
         route(
-            Call::new(Method::POST, "/api/runs", "createRun", "Begins a run.")
+            Call::new(Method::POST, "/api/runs", "createRun", "Starts a run.")
                 .body::<NewRun>()
                 .answers::<Run>(StatusCode::CREATED, "The run, whose path is in `Location`.")
                 .refuses(&[
@@ -256,7 +256,7 @@ impl FromRequest<Arc<App>> for JsonBody {
     }
 }
 
-/// The id in a path. What is no text is nobody's id.
+/// The id in a path. Bytes that are not UTF-8 are the id of no run.
 struct RunId(String);
 
 impl FromRequestParts<Arc<App>> for RunId {
@@ -270,7 +270,7 @@ impl FromRequestParts<Arc<App>> for RunId {
     }
 }
 
-/// Whether a run could be begun now, and why not.
+/// Whether a run can be started now, and why not.
 async fn ready(State(app): Shared) -> Answer {
     let mut problems = Vec::new();
     let mut problem = |code, message| problems.push(Problem { code, message });
@@ -368,7 +368,7 @@ async fn tokenize(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     Ok(answer(&Tokens { tokens }))
 }
 
-/// Begins a run: from a text, a seed and settings, or from a generator's state, whose next token it then emits.
+/// Starts a run from a text, a seed and settings, or from a generator's state, whose next token it then emits.
 async fn create(State(app): Shared, JsonBody(body): JsonBody) -> Answer {
     let model = app.model()?;
     // What can be refused at a glance is refused before the text is looked at.
@@ -499,7 +499,7 @@ async fn resume(State(app): Shared, RunId(id): RunId) -> Answer {
     show(&app, &run).await
 }
 
-/// Forgets a run, to make room. Only when asked, and never while it runs.
+/// Deletes a run, never while it runs.
 async fn delete(State(app): Shared, RunId(id): RunId) -> Answer {
     let (key, hub) = (id.clone(), Arc::clone(&app.hub));
     let deletion = app.with_store(move |store| {
@@ -532,7 +532,7 @@ async fn follow(State(app): Shared, RunId(id): RunId, RawQuery(query): RawQuery)
     stream::stream(app, id, from, permit)
 }
 
-/// A place among those who are being sent frames.
+/// A permit for a stream.
 fn stream_permit(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     Arc::clone(&app.streams).try_acquire_owned().map_err(|_| {
         ApiError::new(Code::TooManyStreams, format!("{} streams are being watched already", app.limits.streams))
@@ -540,7 +540,7 @@ fn stream_permit(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     })
 }
 
-/// Recomputes a claim from the stored frames, with the function the package has too.
+/// Recomputes a claim from the stored frames, with the package's `verify`.
 async fn check(State(app): Shared, RunId(id): RunId, JsonBody(body): JsonBody) -> Answer {
     let claim = Claim::from_object(body)?;
     let run = load(&app, &id).await?;
@@ -592,7 +592,7 @@ async fn record(State(app): Shared, RunId(id): RunId) -> Answer {
     stream::record(app, id, steps, head, permit)
 }
 
-/// Refuses a run that is no longer what was asked for: nothing that follows from it would be that run's.
+/// Refuses a run whose stored start, length or constraint is not the requested one.
 fn check_unaltered(run: &StoredRun) -> Result<(), ApiError> {
     if !run.altered {
         return Ok(());

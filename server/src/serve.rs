@@ -1,7 +1,7 @@
-//! Connections: how many there may be, and how long a client may let one stand still.
+//! Connections: how many there may be, and how long one may be idle.
 //!
-//! A client that says nothing, stops in the middle of what it says, or does not read what it is told, loses its
-//! connection and nothing else: whatever it asked for goes on, and it can come back. One too many is told so.
+//! A client that sends nothing, stops in the middle of a request, or does not read its answer loses its connection and
+//! nothing else: its runs continue, and it can reconnect. A connection beyond the limit gets a refusal.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,15 +20,15 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::error::{ApiError, Code};
 
-/// Connections that wait to be accepted.
+/// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 /// What the system may keep of what a client has not read yet. A client that does not read is noticed when it is full.
 const SEND_BUFFER: u32 = 256 << 10;
 /// The most bytes of a request's head, and about what is kept of an answer before it goes to the system.
 const HYPER_BUFFER: usize = 64 << 10;
-/// Connections beyond the limit that are being told so at leisure; still others are told and closed at once.
+/// Connections beyond the limit that are refused with time to read the answer; others are refused and closed at once.
 const REFUSALS: usize = 32;
-/// How long telling them may take.
+/// How long such a refusal may take.
 const REFUSAL: Duration = Duration::from_secs(1);
 /// How long nothing is accepted after that failed, as it does when the process has too many files open.
 const BACK_OFF: Duration = Duration::from_millis(200);
@@ -71,7 +71,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Answers whoever connects until it is told to stop; then answers what was asked before, and ends.
+/// Serves connections until it is told to stop; then answers the open requests, and ends.
 pub async fn serve(listener: TcpListener, router: Router, limits: Connections, mut stopping: watch::Receiver<bool>) {
     let most = connections(limits.most);
     let places = Arc::new(Semaphore::new(most as usize));
@@ -128,7 +128,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Connections, m
     graceful.shutdown().await;
 }
 
-/// What a connection is told for which there is no place.
+/// The refusal of a connection beyond the limit.
 fn refusal(most: u32) -> String {
     let error = ApiError::new(Code::TooManyConnections, format!("{most} connections are open already"))
         .with(|it| it.limit = Some(most.into()));

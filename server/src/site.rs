@@ -1,5 +1,5 @@
-//! The page's files, and what every answer carries: headers that let the page do what it needs and nothing else, and a
-//! look at who is asking.
+//! The page's files, the headers of every answer, which allow the page only what it needs, and the check of host and
+//! origin.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -30,7 +30,7 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
 ];
 
-/// Who may ask.
+/// Which hosts and origins are allowed.
 #[derive(Debug, Clone)]
 pub struct Visitors {
     hosts: Vec<String>,

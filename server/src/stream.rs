@@ -1,4 +1,4 @@
-//! A run as it is written: frames from any step on, each sent once it is stored; and a run's record.
+//! Sends a run's frames from any step on, each once it is stored, and a run's record.
 //!
 //! Both are read from the store as fast as the client takes them and no faster, and hold one of the server's permits for
 //! streams until they are through or the client is gone. A client that takes too long for a piece counts as gone, even if it

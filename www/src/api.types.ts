@@ -1,42 +1,40 @@
 // Made by `make forms` from the server's messages (server/src/messages.rs).
 import type { GeneratorState, StoredSettings } from "@quillmate/sampler";
 
-/** How far the server is, and what it has done since its start. */
+/** Whether the model is loaded, and what the server has done since its start. */
 export interface Health {
-  /** Whether the model is there. */
+  /** Whether the model is loaded. */
   status: HealthStatus;
   /** How much of the model file has been read. */
   loaded_bytes: number;
   /** The size of the model file. */
   total_bytes: number;
-  /** What was done since the server's start. */
+  /** Work since the server's start. */
   work: Work;
 }
 
-/** Whether the model is there. */
+/** Whether the model is loaded. */
 export type HealthStatus = "loading" | "ready";
 
-/**
- * What was done since the server's start. `--drafts 0` turns speculation off; no text and no frame depends on it.
- */
+/** Work since the server's start. `--drafts 0` turns speculation off; no text and no frame depends on it. */
 export interface Work {
   /** Passes through the model that gave new tokens. */
   passes: number;
-  /** The tokens. */
+  /** Tokens emitted. */
   tokens: number;
-  /** Tokens drafted from the story itself for those passes. */
+  /** Tokens drafted from the text itself for those passes. */
   drafted: number;
-  /** Drafts that were right. */
+  /** Drafted tokens that were accepted. */
   accepted: number;
 }
 
-/** What every refusal answers with. */
+/** The answer of every refusal. */
 export interface ErrorAnswer {
   /** What was refused, and why. */
   error: Refused;
 }
 
-/** A refusal. Which details it has is said with its code. */
+/** A refusal. The description of its code says which details it has. */
 export interface Refused {
   /** Stable, for programs. */
   code: ErrorCode;
@@ -50,11 +48,11 @@ export interface Refused {
   value?: number | null;
   /** Bytes that frames take. */
   used?: number;
-  /** Bytes of frames the disk has room for. */
+  /** Bytes the disk has for frames. */
   free?: number;
   /** Bytes the run may need. */
   needed?: number;
-  /** How much there may be. */
+  /** The limit. */
   limit?: number;
   /** The character that has no token. */
   character?: string;
@@ -62,7 +60,7 @@ export interface Refused {
   run_model?: Model;
   /** The model the server has. */
   loaded_model?: Model;
-  /** Why no run can be begun. */
+  /** Why no run can be started. */
   problems?: Problem[];
 }
 
@@ -134,15 +132,15 @@ export type ErrorCode =
   | "constraint_too_complex"
   | "constraint_failed";
 
-/** Which model a run belongs to. Logits of another file are other numbers, so a run goes on under this one only. */
+/** The model a run belongs to. Another file gives other logits, so a run resumes under this one only. */
 export interface Model {
   /** A name for people. */
   name: string;
   /** SHA-256 of the model file, in hex. */
   sha256: string;
   /**
-   * What computes with it, by name and version. Another implementation gives other low bits from the same file, and one
-   * day another token.
+   * The implementation of the forward pass, by name and version. Another one gives logits with other low bits, and
+   * eventually another token.
    */
   arithmetic: string;
   /** SHA-256 of the encoded token table, in hex. */
@@ -151,7 +149,7 @@ export interface Model {
   vocab: number;
 }
 
-/** One reason why no run can be begun. */
+/** A reason why no run can be started. */
 export interface Problem {
   /** Stable, for programs. */
   code: ProblemCode;
@@ -159,24 +157,24 @@ export interface Problem {
   message: string;
 }
 
-/** What keeps a server from beginning a run. */
+/** What prevents the server from starting a run. */
 export type ProblemCode = "shutting_down" | "model_loading" | "store_full" | "disk_full" | "store_error";
 
-/** A run could be begun now. */
+/** A run can be started now. */
 export interface Ready {
   /** Always true: a server that is not ready answers with 503. */
   ready: true;
 }
 
-/** The loaded model, and how much the server takes of each thing. */
+/** The loaded model, and the server's limits. */
 export interface ModelInfo {
   /** A name for people. */
   name: string;
   /** SHA-256 of the model file, in hex. */
   sha256: string;
   /**
-   * What computes with it, by name and version. Another implementation gives other low bits from the same file, and one
-   * day another token.
+   * The implementation of the forward pass, by name and version. Another one gives logits with other low bits, and
+   * eventually another token.
    */
   arithmetic: string;
   /** SHA-256 of the encoded token table, in hex. */
@@ -187,7 +185,7 @@ export interface ModelInfo {
   context: number;
   /** The tokens after which a text is over. */
   end_tokens: number[];
-  /** How much the server takes of each thing. */
+  /** The server's limits. */
   limits: Limits;
 }
 
@@ -205,13 +203,13 @@ export interface Limits {
   runs: number;
   /** Streams being watched at once. */
   streams: number;
-  /** Bytes of frames kept on disk, running runs counted with the most they can need. */
+  /** Bytes of frames on disk. Running runs count with the most they can need. */
   frame_bytes: number;
 }
 
-/** A text whose tokens are asked for. */
+/** A text to be tokenized. */
 export interface Tokenize {
-  /** The text. Special tokens are not looked for in it. */
+  /** The text. Special tokens in it are not recognized. */
   text: string;
 }
 
@@ -226,7 +224,7 @@ export type NewRun = RunFromText | RunFromState;
 
 /** A run that begins with a text. */
 export interface RunFromText {
-  /** The text that is gone on with. Special tokens are not looked for in it. */
+  /** The text to continue. Special tokens in it are not recognized. */
   prompt: string;
   /** Unsigned 64-bit integer in decimal. */
   seed: string;
@@ -234,7 +232,7 @@ export interface RunFromText {
   settings: StoredSettings;
   /** How many tokens to emit, at most `run_tokens`. */
   length: number;
-  /** What the text must fit, where it must fit anything. */
+  /** The constraint on the text. */
   constraint?: Constraint;
 }
 
@@ -247,11 +245,11 @@ export interface RunFromState {
   start: GeneratorState;
   /** How many tokens to emit, at most `run_tokens`. */
   length: number;
-  /** What the tokens after the prompt must fit, where they must fit anything. */
+  /** The constraint on the tokens after the prompt. */
   constraint?: Constraint;
 }
 
-/** A run. It is the server's: it goes on whether or not anybody watches, and after a restart. */
+/** A run. The server continues it whether or not a client watches, and after a restart. */
 export interface Run {
   /** 32 hex digits. */
   id: string;
@@ -268,13 +266,13 @@ export interface Run {
   /** What was emitted after the start. */
   tokens: number[];
   /**
-   * The text of these tokens, as far as its characters are whole. Only in a finished run, half a character at the end
-   * shows as U+FFFD. `null`: the tokenizer is not kept.
+   * The text of these tokens, up to the last complete character. In a finished run an incomplete character at the end
+   * is U+FFFD. `null`: the tokenizer is not stored.
    */
   text: string | null;
   /** The model it belongs to. */
   model: Model;
-  /** What its text must fit. */
+  /** The constraint on its text. */
   constraint: RunConstraint | null;
 }
 

@@ -1,8 +1,8 @@
-//! Constraints on what a run may write: asked for by JSON Schema, grammar or regex, kept with the run, and made anew from
-//! what is kept whenever the run is taken up.
+//! Constraints on what a run may write: asked for by JSON Schema, grammar or regex, stored with the run, and compiled again
+//! whenever the run is resumed.
 //!
-//! What is allowed at a step is a function of the constraint and the tokens emitted before it, so a run stores no more
-//! than which constraint it is under: its source, and by which release of what it is read ([`ENGINE`]). The frames hold
+//! What is allowed at a step is a function of the constraint and the tokens emitted before it, so a run stores only
+//! the constraint's source and the release that reads it ([`ENGINE`]). The frames hold
 //! the rows with the bans in them; whoever replays or verifies needs neither.
 
 mod grammar;

@@ -1,4 +1,4 @@
-//! Constraints made ready beside the server's other work: compiled once, on a thread of their own, and kept by digest.
+//! Compiles constraints once, each on its own thread, and caches them by digest.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use super::reader::{Compiled, STACK, Unusable};
 use super::stored::StoredConstraint;
 use crate::model::LanguageModel;
 
-/// Compiled constraints that are kept, the last used first.
+/// Compiled constraints in the cache, the last used first.
 const MOST: usize = 16;
 
 /// The outcome of compiling one constraint; whoever comes second waits for whoever came first.

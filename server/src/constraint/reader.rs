@@ -1,4 +1,4 @@
-//! The reader of constraints: which it is, what it needs, and what it gives.
+//! The interface of a reader of constraints: its name, the stack it needs, and what it gives.
 
 use quillmate_sampler::Refusal as _;
 use quillmate_sampler::constraint::{Constraint, ConstraintError};

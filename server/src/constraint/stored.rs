@@ -1,4 +1,4 @@
-//! A constraint as it is kept with its run.
+//! A constraint as it is stored with its run.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::source::{Source, TakeError};
 use crate::hex::hex;
 use crate::model::LanguageModel;
 
-/// A constraint as it is kept with its run.
+/// A constraint as it is stored with its run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredConstraint {
     /// What reads it.

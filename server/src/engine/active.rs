@@ -16,15 +16,15 @@ pub const ALTERED: &str = "store_altered";
 pub struct Active {
     /// The run's id.
     pub id: String,
-    /// The generator, at the step that is to come.
+    /// The generator, at the next step.
     pub run: Run,
-    /// What its text must fit.
+    /// Its constraint.
     pub constraint: Option<Box<dyn Constraint + Send>>,
     /// The first step that has, or will have, a frame.
     pub start: u64,
-    /// The step before which the run is whole.
+    /// The step at which the run is complete.
     pub end: u64,
-    /// The round in which it moved last.
+    /// The round of its last turn.
     pub moved: u64,
     /// The context.
     pub session: Box<dyn Session>,
@@ -32,7 +32,7 @@ pub struct Active {
     pub read: usize,
     /// How many of the run's tokens the session has been fed, once its beginning has been read.
     pub fed: u64,
-    /// The run as its rows give it, on the way to where it was.
+    /// The run as it is recomputed, until it reaches its stored end.
     replay: Run,
     /// Whether what was asked for is no longer what the store says.
     altered: bool,

@@ -1,14 +1,14 @@
-//! The one thread that owns the model's time: it gives every active run one turn in every round.
+//! The thread that runs the model. It gives every active run one turn in every round.
 //!
 //! A turn is a step, or a piece of what the run begins with: all runs together read at most [`ROUND_READS`] tokens of
-//! those in a round. A new run joins behind the others, and its constraint is made ready on another thread. So between two
-//! turns of a run each other run has one at the most, whatever is asked for meanwhile.
+//! those in a round. A new run joins behind the others, and its constraint is compiled on another thread. So between two
+//! turns of a run each other run has at most one, whatever is requested meanwhile.
 //!
-//! A step is *logits, frame, token, commit, and only then the bell*. Runs share nothing that changes: each has its own
-//! session, and a session's logits depend on its tokens alone, whether the run is new, resumed after a crash, started
-//! again, or written several tokens at a pass. What a resumed run recomputes on its way is compared with the frames and
-//! tokens it stored, so a model that computes otherwise on this machine, or a store that was altered, is noticed before it
-//! writes another text.
+//! The order of a step is logits, frame, token, commit, and then the notification of watchers. Runs share no mutable
+//! state: each has its own session, and a session's logits depend on its tokens alone, whether the run is new, resumed
+//! after a crash, started again, or written several tokens at a pass. A resumed run compares what it recomputes with the
+//! frames and tokens it stored. A model that computes otherwise on this machine, or an altered store, is detected before
+//! the run writes anything.
 //!
 //! A pass takes the run's last token and some drafts behind it ([`lookup`]), and gives the logits after each. The run
 //! emits its own token at every place, as long as the drafts were those tokens (drafter-invariant speculation, as
@@ -43,10 +43,10 @@ use prefills::Prefills;
 /// Tokens of prompts that are read in a round, at the most; runs that are reading share them. (One more for each run, if
 /// there are more runs than that.)
 pub const ROUND_READS: usize = 128;
-/// Orders that are taken between two turns, at the most: however many come, the runs move.
+/// Orders that are taken between two turns, at most, so that the runs advance however many come.
 const ORDERS: u32 = 8;
 
-/// What the engine is made of.
+/// The engine's configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// How many runs get steps at once (more wait), and the room a failed run must find to be tried again.
@@ -94,7 +94,7 @@ impl Handle {
         answer.await.ok()
     }
 
-    /// Ends the thread after the step it is at.
+    /// Ends the thread after the current step.
     pub fn quit(&self) {
         let _ = self.commands.send(Command::Quit);
     }
@@ -103,9 +103,9 @@ impl Handle {
 /// What the engine shares with the rest of the server.
 #[derive(Clone)]
 pub struct Shared {
-    /// What is kept.
+    /// The store.
     pub store: Arc<Store>,
-    /// Bells for watchers.
+    /// Wakes watchers.
     pub hub: Arc<Hub>,
     /// The model, once it is loaded.
     pub model: Arc<OnceLock<Arc<dyn LanguageModel>>>,
@@ -216,7 +216,7 @@ struct Engine {
     share: usize,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 enum Turn {
     GoesOn,
     Over,

@@ -1,5 +1,5 @@
-//! Contexts as they were right after a run's beginning, the last used first. Taking one gives the same bits, only
-//! earlier: a fork shares what was computed and never writes to it.
+//! A cache of contexts right after a prompt, the last used first. Using one changes no bit: a fork shares what was
+//! computed and never writes to it.
 
 use std::collections::VecDeque;
 

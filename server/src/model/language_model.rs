@@ -3,7 +3,7 @@
 use super::error::ModelError;
 use super::token_table::TokenTable;
 
-/// Which model a run belongs to. Logits of another file are other numbers, so a run goes on under this one only.
+/// The model a run belongs to. Another file gives other logits, so a run resumes under this one only.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Model", deny_unknown_fields)]
 pub struct Identity {
@@ -11,8 +11,8 @@ pub struct Identity {
     pub name: String,
     /// SHA-256 of the model file, in hex.
     pub sha256: String,
-    /// What computes with it, by name and version. Another implementation gives other low bits from the same file, and
-    /// one day another token.
+    /// The implementation of the forward pass, by name and version. Another one gives logits with other low bits, and
+    /// eventually another token.
     pub arithmetic: String,
     /// SHA-256 of the encoded token table, in hex.
     pub tokenizer_sha256: String,
@@ -30,7 +30,7 @@ impl Identity {
 
 /// A loaded model. Shared between threads; what moves is in its [`Session`]s.
 pub trait LanguageModel: Send + Sync {
-    /// Who it is.
+    /// Its identity.
     fn identity(&self) -> &Identity;
     /// Which kernels compute with it on this processor, by name. They change no bit.
     fn kernels(&self) -> &'static str {
@@ -67,6 +67,6 @@ pub trait Session: Send {
     /// Takes back all tokens but the first `len`, the prompt's among them; as rejected drafts are. Does nothing if there
     /// are no more than that.
     fn truncate(&mut self, len: usize);
-    /// The same context once more; from here on each goes its own way.
+    /// A copy of the context that is independent from now on.
     fn fork(&self) -> Box<dyn Session>;
 }

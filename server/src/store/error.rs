@@ -6,7 +6,7 @@ use super::schema::SCHEMA_VERSION;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// SQLite said no.
+    /// SQLite failed.
     #[error("the store: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// The folder could not be used.
@@ -14,7 +14,7 @@ pub enum StoreError {
     Folder {
         /// The folder.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Another server works in this folder.

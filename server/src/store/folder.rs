@@ -13,7 +13,7 @@ const LEAST_RESERVE: u64 = 4 << 20;
 /// Bytes the write-ahead log may need beside the frames.
 pub const LOG_ROOM: u64 = 8 << 20;
 
-/// The folder, locked for as long as this lives.
+/// The folder, locked while this value exists.
 pub struct Folder {
     path: PathBuf,
     // The system lets go of it when the process dies.
@@ -21,8 +21,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder if it is not there, takes it for this process, and sees to it that only this user can read what is
-    /// ours in it: prompts and texts are.
+    /// Creates the folder if it is missing, locks it for this process, and lets only this user read the server's files:
+    /// they hold prompts and texts.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |source| StoreError::Folder { path: path.display().to_string(), source };
         make(path).map_err(failed)?;
@@ -66,7 +66,7 @@ impl Folder {
         Ok(u64::MAX)
     }
 
-    /// Sees to it that there is a reserve, as far as the disk has room for it beside the log; whether there is one now.
+    /// Creates the reserve if the disk has room for it in addition to the log. Whether there is one now.
     pub fn reserve(&self) -> io::Result<bool> {
         let path = self.reserve_file();
         let kept = std::fs::metadata(&path).map_or(0, |file| file.len());
@@ -86,7 +86,7 @@ impl Folder {
         Ok(true)
     }
 
-    /// Gives the reserve's room back to the disk; whether there was one.
+    /// Deletes the reserve. Whether there was one.
     pub fn release(&self) -> bool {
         let released = std::fs::remove_file(self.reserve_file()).is_ok();
         if released {
@@ -96,7 +96,7 @@ impl Folder {
     }
 }
 
-/// Really takes the room: a file that is only long has none.
+/// Allocates the blocks: a sparse file would reserve none.
 fn allocate(file: &File, size: u64) -> io::Result<()> {
     #[cfg(unix)]
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size) {
@@ -108,12 +108,12 @@ fn allocate(file: &File, size: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Every file of ours in the folder.
+/// The server's files in the folder.
 const FILES: [&str; 6] =
     ["lock", "runs.sqlite", "runs.sqlite-wal", "runs.sqlite-shm", "runs.sqlite-journal", "reserve"];
 
-/// Makes a folder for this user alone. One that is there is made so if nothing in it is of others: a folder that somebody
-/// uses for other things as well, such as `/tmp`, stays as it is.
+/// Creates a folder for this user alone. An existing one is made private if it holds the server's files only: a folder with
+/// other files, such as `/tmp`, keeps its permissions.
 fn make(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -137,7 +137,7 @@ fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file that only this user may read, and makes it if it is not there.
+/// Opens a file that only this user may read, and creates it if it is missing.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -148,8 +148,8 @@ fn private_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Takes from others what they may do with a file or folder of ours, if it is there. Not every file system has
-/// permissions to take, and not every user may.
+/// Removes the permissions of others from a file or folder, if it exists. Not every file system has permissions, and not
+/// every user may change them.
 #[cfg_attr(not(unix), expect(unused_variables, reason = "permissions are Unix's"))]
 fn keep_private(path: &Path, mode: u32) {
     #[cfg(unix)]

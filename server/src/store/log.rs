@@ -1,7 +1,7 @@
-//! A look at SQLite's write-ahead log before SQLite reads it.
+//! Checks SQLite's write-ahead log before SQLite reads it.
 //!
-//! SQLite takes a log up to the first frame whose checksum is wrong and drops the rest without a word. After a power cut
-//! that is right: what it drops was never reported as stored. After damage to the file it is not, so it is at least said.
+//! SQLite reads a log up to the first frame with a wrong checksum and drops the rest silently. After a power cut that is
+//! right: what it drops was never reported as stored. After damage to the file it is not, so the server warns.
 //! The format: <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
 
 use std::fs::File;
@@ -11,12 +11,12 @@ use std::path::Path;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// What SQLite will not take from a log.
+/// The part of a log that SQLite will drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// Frames of pages that will be taken.
+    /// Frames of pages that SQLite will read.
     pub good: u64,
-    /// Frames written after them, the damaged one among them, that will not.
+    /// Frames after them that it will drop, including the damaged one.
     pub lost: u64,
     /// How many of those ended a transaction, as far as they can be read.
     pub transactions: u64,

@@ -1,11 +1,11 @@
-//! What is kept: runs and their steps, in SQLite.
+//! The store: runs and their steps, in SQLite.
 //!
-//! What is deleted is gone from the files too (`secure_delete`, and a log that is emptied behind it), and only the user
-//! who runs the server may read them. On a full disk runs can be deleted all the same: a reserve is kept for that.
+//! Deleted data is also overwritten in the files (`secure_delete`, and the log is emptied afterwards), and only the user
+//! who runs the server may read them. Runs can be deleted on a full disk: a reserve is kept for that.
 //!
-//! A step is one transaction, on disk before anybody hears of it (`synchronous=FULL`); the step that ends a run carries
-//! the run's end in the same transaction. So whatever instant the process dies at, the store holds a prefix of the run,
-//! and at least all of it that was shown.
+//! A step is one transaction, on disk before it is shown (`synchronous=FULL`). The last step of a run and the run's end
+//! are one transaction. So the store holds a prefix of the run whenever the process dies, with at least everything that
+//! was shown.
 
 mod error;
 mod folder;
@@ -37,11 +37,11 @@ pub use error::StoreError;
 pub enum Status {
     /// It is being written, or will be once the model is there.
     Running,
-    /// It is whole.
+    /// It is complete.
     Finished,
-    /// Somebody stopped it; it can be resumed.
+    /// A client stopped it; it can be resumed.
     Stopped,
-    /// It cannot go on for now, the reason says why; what it has is kept, and it can be resumed.
+    /// It could not continue; `reason` says why. Its steps are kept, and it can be resumed.
     Failed,
 }
 
@@ -78,7 +78,7 @@ pub struct StoredRun {
     pub start: GeneratorState,
     /// The model it belongs to.
     pub model: Identity,
-    /// What its text must fit.
+    /// Its constraint.
     pub constraint: Option<StoredConstraint>,
     /// The releases of the sampler that chose its tokens, in their order; empty where that was not recorded.
     pub releases: Vec<Release>,
@@ -101,7 +101,7 @@ pub struct Release {
     pub end_tokens: Vec<u32>,
 }
 
-/// Who makes steps durable: what is kept with a run beside its steps.
+/// What is stored with a run about the server that writes its steps.
 #[derive(Debug, Clone)]
 pub struct Writer {
     /// The tokens after which this release takes a text to be over.
@@ -156,7 +156,7 @@ impl StoredRun {
     }
 }
 
-/// What a watcher has not seen yet.
+/// The steps a watcher has not seen yet.
 #[derive(Debug, Clone)]
 pub struct Tail {
     /// What the run was doing when the frames were read; if it was over, these are the last.
@@ -183,9 +183,9 @@ pub struct BatchSize {
 pub enum Admission {
     /// It is stored and running.
     Admitted(String),
-    /// So many run already.
+    /// The limit of runs is reached.
     TooManyRuns,
-    /// Frames take so many bytes already.
+    /// The limit of frame bytes is reached.
     StoreFull {
         /// Bytes taken or set aside.
         used: u64,
@@ -200,7 +200,7 @@ pub enum Admission {
 /// What is read at once of many frames: others wait for the reader meanwhile, the engine among them.
 const PIECE: BatchSize = BatchSize { frames: 64, bytes: 1 << 20 };
 
-/// What the store will hold at most.
+/// The limits of the store.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
     /// Runs at once.
@@ -209,7 +209,7 @@ pub struct Room {
     pub frame_bytes: u64,
 }
 
-/// What came of a deletion.
+/// The result of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
     /// The run is gone.
@@ -225,7 +225,7 @@ const DELETING: &str = "deleting";
 /// Bytes of frames that are deleted at once: as much again goes through the log, since what is deleted is overwritten.
 const DELETED_AT_ONCE: u64 = 2 << 20;
 
-/// The store. One process has it at a time.
+/// The store. One process uses it at a time.
 ///
 /// A connection that was held for a millisecond or more goes to whoever has waited longest (`parking_lot` promises that
 /// much): work in pieces lets others in between two of them. A panic under one leaves no half-done transaction, since
